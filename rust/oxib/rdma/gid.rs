@@ -26,7 +26,9 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// A reference points to a valid entry with a count that is not zero.
+/// A reference points to a valid entry with a count that is not zero, of a registered device. A
+/// counted reference (`ARef`) counts the device, too: when the last reference to an entry goes,
+/// `ib_core` uses the device's GID table.
 #[repr(transparent)]
 pub(crate) struct Entry(Opaque<bindings::ib_gid_attr>);
 
@@ -35,25 +37,50 @@ unsafe impl Send for Entry {}
 // SAFETY: Entries are read-only and counted atomically, so threads may share them.
 unsafe impl Sync for Entry {}
 
-// SAFETY: The count is the entry's own `kref`.
+// SAFETY: The count is the entry's own `kref`. Each count comes with one of the device, which is
+// given up last.
 unsafe impl AlwaysRefCounted for Entry {
     fn inc_ref(&self) {
-        // SAFETY: By the type invariant the entry is valid.
-        unsafe { bindings::rdma_hold_gid_attr(self.as_raw()) };
+        // SAFETY: By the type invariant the entry is valid, and its device registered.
+        unsafe {
+            bindings::rdma_hold_gid_attr(self.as_raw());
+            bindings::oxib_device_get((*self.as_raw()).device);
+        }
     }
 
     unsafe fn dec_ref(obj: NonNull<Self>) {
-        // SAFETY: The caller gives up a count.
-        unsafe { bindings::rdma_put_gid_attr(obj.as_ptr().cast_const().cast()) };
+        let entry: *const bindings::ib_gid_attr = obj.as_ptr().cast_const().cast();
+        // SAFETY: The caller gives up a count of the entry, and with it one of the device. The
+        // entry may be gone after the first call, so its device is read before.
+        unsafe {
+            let device = (*entry).device;
+            bindings::rdma_put_gid_attr(entry);
+            bindings::ib_device_put(device);
+        }
     }
 }
 
 impl Entry {
+    /// Takes over a reference that `ib_core` has counted.
+    ///
+    /// # Safety
+    ///
+    /// `entry` is a valid one of `device`, and the caller gives up a count.
+    pub(super) unsafe fn from_counted(
+        device: &Device,
+        entry: NonNull<bindings::ib_gid_attr>,
+    ) -> ARef<Self> {
+        device.inc_ref();
+        // SAFETY: The caller gives up a count of the entry; that of its device was raised in the
+        // line above.
+        unsafe { ARef::from_raw(entry.cast()) }
+    }
+
     /// The entry at `raw`, if that is not null.
     ///
     /// # Safety
     ///
-    /// Null, or a valid entry with a count that is not zero during `'a`.
+    /// Null, or a valid entry of a registered device, with a count that is not zero during `'a`.
     pub(crate) unsafe fn borrow<'a>(raw: *const bindings::ib_gid_attr) -> Option<&'a Self> {
         // SAFETY: The caller gives null, or an entry that is valid for `'a`, as its count is not
         // zero; this type is transparent.
@@ -104,7 +131,7 @@ impl Device {
         // SAFETY: By the type invariant the device is valid; a bad index gives an error pointer.
         let entry = unsafe { bindings::rdma_get_gid_attr(self.as_raw(), port.get(), index as i32) };
         let entry = kernel::error::from_err_ptr(entry.cast_mut()).ok()?;
-        // SAFETY: A valid entry; its count was raised for us.
-        Some(unsafe { ARef::from_raw(NonNull::new(entry)?.cast()) })
+        // SAFETY: A valid entry of this device; its count was raised for us.
+        Some(unsafe { Entry::from_counted(self, NonNull::new(entry)?) })
     }
 }

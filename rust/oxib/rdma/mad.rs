@@ -444,8 +444,8 @@ impl Received {
             )
         };
         let entry = kernel::error::from_err_ptr(entry.cast_mut())?;
-        // SAFETY: A valid entry; its count was raised for us.
-        Ok(unsafe { ARef::from_raw(NonNull::new(entry).ok_or(ENOENT)?.cast()) })
+        // SAFETY: A valid entry of the device; its count was raised for us.
+        Ok(unsafe { Entry::from_counted(device, NonNull::new(entry).ok_or(ENOENT)?) })
     }
 
     /// Returns whether it came with a global route header, as always on RoCE.

@@ -188,15 +188,17 @@ impl AddressVector {
             let mut gid = bindings::ib_gid {
                 raw: destination.bytes(),
             };
-            // SAFETY: The attributes and the GID are ours; the reference to the entry goes along.
+            // SAFETY: The attributes and the GID are ours. The attributes take over the reference
+            // to the entry that is made here.
             unsafe {
+                bindings::rdma_hold_gid_attr(source.as_raw());
                 bindings::rdma_move_grh_sgid_attr(
                     attributes,
                     &mut gid,
                     header.map_or(0, |header| header.flow_label),
                     hop.limit,
                     header.map_or(0, |header| header.traffic_class),
-                    ARef::into_raw(source).as_ptr().cast(),
+                    source.as_raw(),
                 );
             }
             0
