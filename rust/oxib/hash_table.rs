@@ -297,7 +297,7 @@ impl<T: Send + Sync, S: Send + Unpin> Writer<'_, T, S> {
     fn put_back(&mut self, old: Retired<T>) {
         match self.find(old.key()) {
             Some(new) => drop(self.exchange(new, old.into_raw())),
-            // Not reached: what took its place is there.
+            // What took its place was taken out since.
             None => drop(old),
         }
     }

@@ -2,8 +2,6 @@
 
 //! Many changes of a table that are made all, or none of them.
 
-use core::ptr::NonNull;
-
 use kernel::{
     alloc::KVVec,
     prelude::*, //
@@ -11,7 +9,6 @@ use kernel::{
 
 use super::{
     index::Index,
-    node::Linked,
     rest,
     Key,
     Node,
@@ -30,8 +27,8 @@ pub(crate) struct Batch<T> {
 enum Slot<T> {
     /// The entry waits for [`Batch::apply`].
     Waiting(Node<T>),
-    /// The entry was put under a new key. The table owns it.
-    Entered(NonNull<Linked<T>>),
+    /// The entry was put under this key, which was new. The table owns it.
+    Entered(Key),
     /// The entry was put in the place of this one.
     Replaced(Retired<T>),
     /// The entry was removed again, or could not be put into the table.
@@ -118,9 +115,9 @@ impl<T: Send + Sync> Batch<T> {
             let Slot::Waiting(node) = core::mem::replace(slot, Slot::Undone) else {
                 continue;
             };
-            let raw = node.as_linked();
+            let key = *node.key();
             *slot = match writer.put_with(node, &mut hand_over) {
-                Ok(None) => Slot::Entered(raw),
+                Ok(None) => Slot::Entered(key),
                 Ok(Some(old)) => Slot::Replaced(old),
                 Err((error, _)) => {
                     self.undo(writer);
@@ -135,15 +132,15 @@ impl<T: Send + Sync> Batch<T> {
     pub(super) fn undo<S: Send + Unpin>(&mut self, writer: &mut Writer<'_, T, S>) {
         while let Some(slot) = self.slots.pop() {
             match slot {
-                // It is in the table still, as the lock has been held since it was entered.
-                Slot::Entered(node) => drop(writer.unlink(node)),
+                Slot::Entered(key) => drop(writer.remove(&key)),
                 Slot::Replaced(old) => writer.put_back(old),
                 Slot::Waiting(_) | Slot::Undone => {}
             }
         }
     }
 
-    /// Shows what was put: the key, the value, and the one that it took the place of. Sleeps.
+    /// Shows what was put and is still there: the key, the value, and the one that it took the
+    /// place of. Sleeps.
     pub(crate) fn outcome<S: Send + Unpin>(
         &self,
         writer: &mut Writer<'_, T, S>,
@@ -153,27 +150,19 @@ impl<T: Send + Sync> Batch<T> {
             if place % TURN == 0 {
                 rest();
             }
-            match slot {
-                Slot::Entered(node) => {
-                    // SAFETY: In the table still, as nobody else had the lock since.
-                    let linked = unsafe { node.as_ref() };
-                    see(writer.state(), linked.key(), linked.value(), None);
-                }
-                Slot::Replaced(old) => {
-                    let Some(new) = writer.find(old.key()) else {
-                        continue;
-                    };
-                    // SAFETY: In the table, and stays while the lock is held.
-                    let linked = unsafe { new.as_ref() };
-                    see(
-                        writer.state(),
-                        linked.key(),
-                        linked.value(),
-                        Some(old.value()),
-                    );
-                }
-                Slot::Waiting(_) | Slot::Undone => {}
-            }
+            let (key, old) = match slot {
+                Slot::Entered(key) => (key, None),
+                Slot::Replaced(old) => (old.key(), Some(old.value())),
+                Slot::Waiting(_) | Slot::Undone => continue,
+            };
+            // The caller may have taken it out since.
+            let Some(new) = writer.find(key) else {
+                continue;
+            };
+            // SAFETY: In the table, and stays there until `see` returns, as that has the writer's
+            // data alone, and not the right to change the table.
+            let linked = unsafe { new.as_ref() };
+            see(writer.state(), linked.key(), linked.value(), old);
         }
     }
 }

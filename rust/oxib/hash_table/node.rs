@@ -147,11 +147,6 @@ impl<T> Node<T> {
         self.0.as_ptr().cast()
     }
 
-    /// Returns the pointer to the entry, which `self` still owns.
-    pub(super) fn as_linked(&self) -> NonNull<Linked<T>> {
-        self.0
-    }
-
     /// Gives the memory to the caller, which owns it from now on.
     pub(super) fn into_raw(self) -> NonNull<Linked<T>> {
         core::mem::ManuallyDrop::new(self).0

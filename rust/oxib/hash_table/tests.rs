@@ -215,6 +215,31 @@ mod cases {
     }
 
     #[test]
+    fn a_batch_does_not_show_what_was_taken_out_again() -> Result {
+        let table = table()?;
+        fill(&table, 2)?;
+        let mut batch = batch(&table, &[0, 1, 2, 3])?;
+        let mut writer = table.write();
+        batch.apply(&mut writer, |_, _| {})?;
+        // One that has replaced another, and one that has not.
+        for n in [1, 2] {
+            assert!(writer.remove(&key(n)).is_some());
+        }
+        let (mut shown, mut sum) = (0, 0);
+        batch.outcome(&mut writer, |_, _, new, _| {
+            shown += 1;
+            sum += *new;
+        });
+        assert_eq!((shown, sum), (2, 2003));
+        batch.undo(&mut writer);
+        drop(writer);
+        assert_eq!(read(&table, 0), Some(0));
+        assert_eq!(read(&table, 2), None);
+        assert_eq!(read(&table, 3), None);
+        Ok(())
+    }
+
+    #[test]
     fn a_batch_that_fails_leaves_nothing_behind() -> Result {
         let table = table()?;
         fill(&table, 2)?;
