@@ -27,6 +27,9 @@ use crate::bindings;
 pub(crate) trait Poll: Send + Sized + 'static {
     /// Handles at most `budget` events (0: only what needs no budget) and returns how many it
     /// handled. If that is less than `budget`, it has called [`Context::complete`].
+    ///
+    /// From that call on another CPU may run the next poll. What follows it reads what no poll
+    /// changes, as the reference to a completion queue to be armed, and changes nothing.
     fn poll(&mut self, context: &Context<'_>, budget: usize) -> usize;
 }
 
@@ -89,8 +92,9 @@ impl Context<'_> {
 ///
 /// # Invariants
 ///
-/// `state` is touched by the poll alone while the instance is enabled, and by the owner alone (the
-/// one [`Napi`]) while it is disabled.
+/// `state` is touched by polls alone while the instance is enabled: by one at a time, but for what
+/// [`Poll::poll`] allows after [`Context::complete`]. While the instance is disabled and all polls
+/// have returned, it is touched by the owner alone (the one [`Napi`]).
 #[pin_data]
 pub(crate) struct Instance<P: Poll> {
     #[pin]
@@ -98,10 +102,10 @@ pub(crate) struct Instance<P: Poll> {
     state: UnsafeCell<Option<P>>,
 }
 
-// SAFETY: `state` is touched by one thread at a time, by the type invariant, and may move between
-// threads as `P: Send`; the C part is made for all CPUs.
+// SAFETY: By the type invariant one thread at a time changes `state`, while no other one reads what
+// it changes. It may move between threads as `P: Send`; the C part is made for all CPUs.
 unsafe impl<P: Poll> Sync for Instance<P> {}
-// SAFETY: By the type invariant one thread at a time touches `state`, which may move between
+// SAFETY: By the type invariant one thread at a time changes `state`, which may move between
 // threads as `P: Send`; the C part is made for all CPUs.
 unsafe impl<P: Poll> Send for Instance<P> {}
 
@@ -192,7 +196,8 @@ impl<P: Poll, T: Operations> Napi<P, T> {
     pub(crate) fn disable(&mut self, _held: Held<'_>) -> Option<P> {
         if self.enabled {
             // SAFETY: The instance is registered and enabled, the RTNL held. The first call waits
-            // for a running poll, the second until nobody uses the instance.
+            // until a running poll is completed, the second, by a grace period, until it has
+            // returned and nobody uses the instance.
             unsafe {
                 bindings::napi_disable(self.instance.as_raw());
                 bindings::oxib_napi_del(self.instance.as_raw(), self.polled.queue());
@@ -210,9 +215,15 @@ impl<P: Poll, T: Operations> Napi<P, T> {
         if !self.enabled {
             return;
         }
-        // SAFETY: The instance is registered and enabled. It waits for a running poll.
-        unsafe { bindings::napi_disable(self.instance.as_raw()) };
-        // SAFETY: Disabled, so by the type invariant of `Instance` the owner may touch the state.
+        // SAFETY: The instance is registered and enabled, and holders of the RTNL may sleep. The
+        // first call waits until a running poll is completed, the second until it has returned:
+        // polls run with bottom halves off, for which a grace period waits.
+        unsafe {
+            bindings::napi_disable(self.instance.as_raw());
+            bindings::synchronize_net();
+        }
+        // SAFETY: Disabled, and all polls have returned, so by the type invariant of `Instance` the
+        // owner may touch the state.
         if let Some(state) = unsafe { &mut *self.instance.state.get() } {
             change(state);
         }
@@ -241,8 +252,9 @@ unsafe extern "C" fn poll<P: Poll>(napi: *mut bindings::napi_struct, budget: i32
     // SAFETY: The stack polls the `napi` inside an `Instance<P>`; `Opaque` is transparent.
     let instance: *mut Instance<P> =
         unsafe { kernel::container_of!(Opaque::cast_from(napi).cast_mut(), Instance<P>, napi) };
-    // SAFETY: The instance is enabled, as its poll runs; so by its invariant the poll alone
-    // touches the state, and polls of one instance do not overlap.
+    // SAFETY: The instance is enabled, as its poll runs; so by its invariant polls alone touch the
+    // state. The next one begins once this one has called `complete` at the earliest, and from then
+    // on this one only reads what none changes.
     let state = unsafe { &mut *(*instance).state.get() };
     // INVARIANT: This is the poll of `napi`.
     let context = Context(napi, PhantomData);
