@@ -140,7 +140,15 @@ unsafe impl ReceiveTarget for SharedReceiveQueue {
 impl Drop for SharedReceiveQueue {
     fn drop(&mut self) {
         // SAFETY: By the type invariant valid; the queue pairs that use it hold it and are gone.
-        unsafe { bindings::ib_destroy_srq_user(self.as_raw(), core::ptr::null_mut()) };
+        let result = unsafe { bindings::ib_destroy_srq_user(self.as_raw(), core::ptr::null_mut()) };
+        if result != 0 {
+            // It is there still, and netlink shows the protection domain that it names. With the
+            // domain the device stays, too.
+            core::mem::forget(self.pd.clone());
+            self.pd
+                .device()
+                .report_undead("shared receive queue", result);
+        }
     }
 }
 
