@@ -237,14 +237,15 @@ unsafe fn plug_and_register(
     name: &CStr,
     devices: &[NetDevice],
 ) -> Result {
+    // A reference of its own: the part that has the other one is changed below.
     // SAFETY: `device` is one of ours, and is not freed during this call.
-    let hca = unsafe { hca(device) };
+    let hca = unsafe { hca(device) }.clone();
     for (place, net_device) in devices.iter().enumerate() {
         let port = place as u8 + 1;
         let line = hca.line(port).ok_or(EINVAL)?.clone();
         let cable = Cable::new(net_device, line, hca.clone(), port)?;
-        // SAFETY: The device is one of ours, and nobody else knows it, so there is no other
-        // reference to its part.
+        // SAFETY: The device is one of ours, and is not registered. Others may know its address by
+        // now, but reach the part by verbs alone, so there is no other reference to that.
         unsafe { Device::part_mut(device) }
             .cables
             .push(cable, GFP_KERNEL)?;
