@@ -473,13 +473,14 @@ impl<B: Pieces, S: Notify, R: Notify> SendQueue<B, S, R> {
         ended
     }
 
-    /// Leaves the memory of all requests to the device. The ring forgets its address handles, so
-    /// that it takes no packets any more.
+    /// Leaves the memory of all requests to the device. The ring forgets its address handles and
+    /// has no place for others, so that it takes no packets any more: it would not map them.
     #[cold]
     fn leave_memory(&mut self) {
         // As of a device for which nothing is mapped.
         self.virtual_dma = true;
         self.handles.iter_mut().for_each(|handle| *handle = None);
+        self.free_handles.clear();
         let mut left = 0;
         for slot in &mut self.slots {
             if let Some(buffer) = slot.buffer.take() {
