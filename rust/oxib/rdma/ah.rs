@@ -101,8 +101,9 @@ impl WorkItem for Handle {
 #[pinned_drop]
 impl PinnedDrop for Handle {
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: By the type invariant valid; no work request in flight names it, as the queues
-        // that post keep a reference until the completion. This is process context.
+        // SAFETY: By the type invariant valid. No work request in flight names it, as the queues
+        // that post keep a reference until the completion, except that of a queue pair which could
+        // not be reset: of those the driver has to know what they name. This is process context.
         unsafe { bindings::rdma_destroy_ah_user(self.ah.as_ptr(), SLEEPABLE, null_mut()) };
     }
 }
