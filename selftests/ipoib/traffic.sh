@@ -114,6 +114,12 @@ captured() { # file, extended regular expression
 	matches "$2" "$(cat /tmp/capture.txt)"
 }
 
+# Packets that tcpdump finds fault with, of those that were captured. Whole words: a flow label may have "bad" in it.
+faults_found() {
+	grep -wE 'bad|wrong|truncated|invalid' /tmp/capture.txt
+	grep -F '[|' /tmp/capture.txt
+}
+
 test_capture() {
 	local file=/tmp/ib0.pcap
 	check "tcpdump captures on ib0" capture "$file"
@@ -126,7 +132,7 @@ test_capture() {
 	check "an IPv4 echo reply" captured "$file" 'IP .*10.99.0.2 > 10.99.0.1: ICMP echo reply'
 	check "an IPv6 echo request with its checksum right" captured "$file" 'IP6 .*\[icmp6 sum ok\].*echo request'
 	check "a fragment" captured "$file" 'IP .*offset 4072,.*10.99.0.1 > 10.99.0.2'
-	check_refused "nothing malformed" captured "$file" 'bad|wrong|truncated|invalid|\[\|'
+	check_equal "nothing malformed" "" "$(faults_found)"
 }
 
 # --- counters ---
