@@ -392,10 +392,12 @@ mod tests {
         let flags = GFP_KERNEL | __GFP_ZERO;
         let mut memory = KBox::<bindings::ib_device>::new_uninit(flags)?;
         let raw = memory.as_mut_ptr();
-        // SAFETY: The memory is the test's own, and zeroed.
-        let references = || unsafe { (*raw).refcount.refs.counter };
+        // SAFETY: The memory is the test's own.
+        let count = unsafe { &raw mut (*raw).refcount.refs.counter };
         // SAFETY: The memory is the test's own. As with a registered device, the count is not zero.
-        unsafe { (*raw).refcount.refs.counter = 1 };
+        unsafe { count.write(1) };
+        // SAFETY: The memory is the test's own, and the count was written above.
+        let references = || unsafe { count.read_volatile() };
         // SAFETY: Of the device only the count is used; the memory outlives the reference.
         let device = unsafe { Device::from_raw(raw) };
         let vector = AddressVector::filled(device, 0, 0, |_| 0)?;
