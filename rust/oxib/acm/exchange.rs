@@ -501,7 +501,7 @@ pub(super) fn serve_from_first_entry(cache: &Arc<Cache>) {
         return;
     }
     registry::for_each(|host| {
-        if host.cache().is_some_and(|other| Arc::ptr_eq(&other, cache)) {
+        if host.has_cache(cache) {
             host.exchange().begin_soon(host);
         }
     });

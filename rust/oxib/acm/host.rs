@@ -52,6 +52,11 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// The cache of its namespace. Process context.
     fn cache(&self) -> Option<Arc<Cache>>;
 
+    /// Returns whether a cache is that of its namespace. Process context.
+    fn has_cache(&self, cache: &Arc<Cache>) -> bool {
+        self.cache().is_some_and(|own| Arc::ptr_eq(&own, cache))
+    }
+
     /// Counts in that cache. Any context.
     fn count(&self, counter: Counter, number: u64);
 

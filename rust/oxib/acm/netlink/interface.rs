@@ -47,7 +47,7 @@ pub(super) fn find(
 
 /// The interface with that number in the namespace of a cache.
 pub(super) fn lookup(cache: &Arc<Cache>, index: u32) -> Option<Arc<dyn Host>> {
-    registry::find(|host| host.index() == index && is_in(host, cache))
+    registry::find(|host| host.index() == index && host.has_cache(cache))
 }
 
 /// Extended acknowledgement when no interface in the namespace that could be meant has that number.
@@ -61,11 +61,6 @@ impl fmt::Display for NoInterface {
             "interface {index} is not one of oxib's that is up on an InfiniBand port"
         )
     }
-}
-
-/// Returns whether an interface is in the namespace of a cache.
-fn is_in(host: &dyn Host, cache: &Arc<Cache>) -> bool {
-    host.cache().is_some_and(|other| Arc::ptr_eq(&other, cache))
 }
 
 /// Shows how one interface uses the cache.
@@ -117,11 +112,11 @@ impl Interfaces {
         let mut least: Option<u32> = None;
         registry::for_each(|host| {
             let index = host.index();
-            if index > self.last && is_in(&**host, &self.cache) {
+            if index > self.last && host.has_cache(&self.cache) {
                 least = Some(least.map_or(index, |least| least.min(index)));
             }
         });
         let least = least?;
-        registry::find(|host| host.index() == least && is_in(host, &self.cache))
+        registry::find(|host| host.index() == least && host.has_cache(&self.cache))
     }
 }

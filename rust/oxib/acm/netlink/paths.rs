@@ -129,8 +129,7 @@ impl PathDump {
 fn partitions(port: &PortPaths, cache: &Arc<Cache>) -> Result<Partitions> {
     let mut partitions = Partitions::new()?;
     registry::for_each(|host| {
-        let is_in = host.cache().is_some_and(|other| Arc::ptr_eq(&other, cache));
-        if is_in && port.is_at(host.location()) {
+        if host.has_cache(cache) && port.is_at(host.location()) {
             partitions.add(host.pkey());
         }
     });
