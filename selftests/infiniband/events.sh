@@ -276,6 +276,26 @@ packets_of() { # host
 	at "$1" cat /sys/class/net/ib0/statistics/rx_packets
 }
 
+# The neighbours, of those who talk, of which TCP has confirmed nothing for a second or more: as often as that is seen.
+watch_confirmations() {
+	local host
+	while sleep 1; do
+		for host in "${hosts[@]}"; do
+			ip -n "$host" -4 -s neighbour show dev ib0 | sed -E "/ used [0-9]+\/0\//d; s/^/$host: /"
+		done
+	done >/tmp/unconfirmed
+}
+
+# How many ways were seen at which a conversation stood still: a path that nothing has confirmed may be asked for.
+standstills() {
+	local pair one other
+	for pair in "${travellers[@]}"; do
+		one=${pair%:*} other=${pair#*:}
+		grep -oE -m 1 "^$one: $(v4_of "$other") " /tmp/unconfirmed
+		grep -oE -m 1 "^$other: $(v4_of "$one") " /tmp/unconfirmed
+	done | wc -l
+}
+
 declare -A received
 
 remember_packets() {
@@ -301,6 +321,8 @@ talk_through_handover() { # title, command of a conversation, seconds to watch
 	check "$1: all hosts talk" eventually all_have_heard 10
 	pause 5
 	check "$1: queries of paths are watched" watch_queries
+	watch_confirmations &
+	jobs_running+=($!)
 	start_sm h2 "sm_priority 15"
 	check "$1: another subnet manager takes over" eventually master_is h3 h2
 	remember_packets
@@ -312,6 +334,14 @@ talk_through_handover() { # title, command of a conversation, seconds to watch
 	check "$1: the first one takes over" eventually master_is h3 h1
 }
 
+# No path was asked for but where a conversation stood still.
+only_standstills_ask() { # number of paths that were asked for
+	holds "$1" -le "$(standstills)" && return
+	grep -E " $sent_events: " "$tracing/trace"
+	tail -n 20 /tmp/unconfirmed
+	return 1
+}
+
 # Ways that are seen to lead there are not asked for; others once.
 test_quiet() { # [seconds]
 	local asked
@@ -321,7 +351,7 @@ test_quiet() { # [seconds]
 		check "h1 has the subnet manager" eventually master_is h3 h1
 	fi
 	talk_through_handover TCP by_tcp "${1:-15}"
-	[ "$driver" != oxib ] || check_equal "TCP: none was asked for" 0 "$asked"
+	[ "$driver" != oxib ] || check "TCP: none was asked for that was seen to lead there" only_standstills_ask "$asked"
 	talk_through_handover ping by_ping "${1:-15}"
 	[ "$driver" != oxib ] || check "ping: each way was asked for once at most" holds "$asked" -le $((2 * ${#travellers[@]}))
 }
