@@ -67,6 +67,25 @@ test_members() { # name, place, other place
 	check "$1: h2 is reached" eventually host_reaches h1 "$(v4_of h2)"
 }
 
+# Who ends threaded polling waits for the interface's polls, which are stopped for the time of a change of the GID.
+turn_threads_on_and_off() { # host
+	at "$1" sh -c 'while echo 1 >/sys/class/net/ib0/threaded && echo 0 >/sys/class/net/ib0/threaded; do :; done'
+}
+
+go_to_and_fro() { # host
+	for _ in {1..20}; do
+		use_alias "$1" && at "$1" ip link set ib0 address "${own[$1]}" || return
+	done
+}
+
+test_threads() {
+	turn_threads_on_and_off h1 &
+	jobs_running+=($!)
+	check "h1 goes to its alias and back, while its polls become threads and end" go_to_and_fro h1
+	check "that goes on" kill -0 "${jobs_running[-1]}"
+	check "h2 is reached" eventually host_reaches h1 "$(v4_of h2)"
+}
+
 bring_up_fabric star h4
 load_driver oxib || bail_out "oxib.ko could not be loaded"
 check "each host has an interface with carrier" interfaces_up "${hosts[@]}"
@@ -91,6 +110,7 @@ for host in h1 h2; do
 done
 test_members back 0 1
 check_equal "h2: its carrier has stayed" "$changes" "$(carrier_changes h2)"
+test_threads
 check_refused "no join was refused" kernel_log_has 'does not let port|cannot join the broadcast group'
 stop_jobs
 check "oxib.ko can be unloaded" unload_driver

@@ -12,29 +12,62 @@ void oxib_napi_init(struct napi_struct *napi)
 	napi->list_owner = -1;
 }
 
-/* What polls a receive queue keeps its number and its settings as long as the device lives. RTNL held. */
-void oxib_napi_add(struct net_device *dev, struct napi_struct *napi,
-		   int (*poll)(struct napi_struct *, int), u32 queue)
+/*
+ * Who ends threaded polling waits, with the device's lock, until each instance in its list is enabled. So these have that lock for
+ * as long as one is in the list and disabled. RTNL held.
+ */
+
+/* What polls a receive queue keeps its number and its settings as long as the device lives. */
+void oxib_napi_start(struct net_device *dev, struct napi_struct *napi,
+		     int (*poll)(struct napi_struct *, int), u32 queue)
 {
+	netdev_lock(dev);
 	if (queue >= dev->num_napi_configs || queue >= dev->num_rx_queues) {
-		netif_napi_add(dev, napi, poll);
-		return;
+		netif_napi_add_locked(dev, napi, poll);
+	} else {
+		netif_napi_add_config_locked(dev, napi, poll, queue);
+		netif_queue_set_napi(dev, queue, NETDEV_QUEUE_TYPE_RX, napi);
 	}
-	netif_napi_add_config(dev, napi, poll, queue);
-	netif_queue_set_napi(dev, queue, NETDEV_QUEUE_TYPE_RX, napi);
+	napi_enable_locked(napi);
+	netdev_unlock(dev);
 }
 
-void oxib_napi_add_tx(struct net_device *dev, struct napi_struct *napi,
-		      int (*poll)(struct napi_struct *, int))
+/* What polls for sent packets alone is not for programs that poll for received ones. */
+void oxib_napi_start_tx(struct net_device *dev, struct napi_struct *napi,
+			int (*poll)(struct napi_struct *, int))
 {
-	netif_napi_add_tx(dev, napi, poll);
+	netdev_lock(dev);
+	set_bit(NAPI_STATE_NO_BUSY_POLL, &napi->state);
+	netif_napi_add_locked(dev, napi, poll);
+	napi_enable_locked(napi);
+	netdev_unlock(dev);
 }
 
-void oxib_napi_del(struct napi_struct *napi, u32 queue)
+void oxib_napi_end(struct napi_struct *napi, u32 queue)
 {
-	if (queue < napi->dev->num_rx_queues)
-		netif_queue_set_napi(napi->dev, queue, NETDEV_QUEUE_TYPE_RX, NULL);
-	netif_napi_del(napi);
+	struct net_device *dev = napi->dev;
+
+	netdev_lock(dev);
+	napi_disable_locked(napi);
+	if (queue < dev->num_rx_queues)
+		netif_queue_set_napi(dev, queue, NETDEV_QUEUE_TYPE_RX, NULL);
+	netif_napi_del_locked(napi);
+	netdev_unlock(dev);
+}
+
+/* Until oxib_napi_resume no poll runs. */
+void oxib_napi_pause(struct napi_struct *napi)
+{
+	netdev_lock(napi->dev);
+	napi_disable_locked(napi);
+	/* It has said that it is done, and may not have returned. */
+	synchronize_net();
+}
+
+void oxib_napi_resume(struct napi_struct *napi)
+{
+	napi_enable_locked(napi);
+	netdev_unlock(napi->dev);
 }
 
 void oxib_napi_schedule(struct napi_struct *napi)

@@ -10,11 +10,13 @@
 
 /* NAPI */
 void oxib_napi_init(struct napi_struct *napi);
-void oxib_napi_add(struct net_device *dev, struct napi_struct *napi,
-		   int (*poll)(struct napi_struct *, int), u32 queue);
-void oxib_napi_add_tx(struct net_device *dev, struct napi_struct *napi,
-		      int (*poll)(struct napi_struct *, int));
-void oxib_napi_del(struct napi_struct *napi, u32 queue);
+void oxib_napi_start(struct net_device *dev, struct napi_struct *napi,
+		     int (*poll)(struct napi_struct *, int), u32 queue);
+void oxib_napi_start_tx(struct net_device *dev, struct napi_struct *napi,
+			int (*poll)(struct napi_struct *, int));
+void oxib_napi_end(struct napi_struct *napi, u32 queue);
+void oxib_napi_pause(struct napi_struct *napi);
+void oxib_napi_resume(struct napi_struct *napi);
 void oxib_napi_schedule(struct napi_struct *napi);
 struct gro_node *oxib_napi_gro(struct napi_struct *napi);
 

@@ -181,10 +181,9 @@ impl<P: Poll, T: Operations> Napi<P, T> {
         // `poll::<P>` expects just this container. The RTNL is held.
         unsafe {
             match self.polled {
-                Polled::Transmit => bindings::oxib_napi_add_tx(device, napi, Some(poll::<P>)),
-                polled => bindings::oxib_napi_add(device, napi, Some(poll::<P>), polled.queue()),
+                Polled::Transmit => bindings::oxib_napi_start_tx(device, napi, Some(poll::<P>)),
+                polled => bindings::oxib_napi_start(device, napi, Some(poll::<P>), polled.queue()),
             }
-            bindings::napi_enable(napi);
         }
         // INVARIANT: Done above.
         self.enabled = true;
@@ -195,13 +194,10 @@ impl<P: Poll, T: Operations> Napi<P, T> {
     /// Waits for the end of the poll, stops it for good and takes its state back. Sleeps.
     pub(crate) fn disable(&mut self, _held: Held<'_>) -> Option<P> {
         if self.enabled {
-            // SAFETY: The instance is registered and enabled, the RTNL held. The first call waits
-            // until a running poll is completed, the second, by a grace period, until it has
-            // returned and nobody uses the instance.
-            unsafe {
-                bindings::napi_disable(self.instance.as_raw());
-                bindings::oxib_napi_del(self.instance.as_raw(), self.polled.queue());
-            }
+            // SAFETY: The instance is registered and enabled, the RTNL held. The call waits until a
+            // running poll is completed, and then, by a grace period, until it has returned and
+            // nobody uses the instance.
+            unsafe { bindings::oxib_napi_end(self.instance.as_raw(), self.polled.queue()) };
             // INVARIANT: Done above.
             self.enabled = false;
         }
@@ -210,25 +206,22 @@ impl<P: Poll, T: Operations> Napi<P, T> {
     }
 
     /// Stops the poll for the time of `change`; the net device goes on knowing it, with its
-    /// settings.
+    /// settings. Sleeps; `change` runs with the device's lock held.
     pub(crate) fn update(&mut self, _held: Held<'_>, change: impl FnOnce(&mut P)) {
         if !self.enabled {
             return;
         }
-        // SAFETY: The instance is registered and enabled, and holders of the RTNL may sleep. The
-        // first call waits until a running poll is completed, the second until it has returned:
-        // polls run with bottom halves off, for which a grace period waits.
-        unsafe {
-            bindings::napi_disable(self.instance.as_raw());
-            bindings::synchronize_net();
-        }
+        // SAFETY: The instance is registered and enabled, the RTNL held. The call waits until a
+        // running poll is completed, and then until it has returned: polls run with bottom halves
+        // off, for which a grace period waits.
+        unsafe { bindings::oxib_napi_pause(self.instance.as_raw()) };
         // SAFETY: Disabled, and all polls have returned, so by the type invariant of `Instance` the
         // owner may touch the state.
         if let Some(state) = unsafe { &mut *self.instance.state.get() } {
             change(state);
         }
-        // SAFETY: The instance is registered and disabled.
-        unsafe { bindings::napi_enable(self.instance.as_raw()) };
+        // SAFETY: The instance is registered, and `oxib_napi_pause` was called above.
+        unsafe { bindings::oxib_napi_resume(self.instance.as_raw()) };
         // Events that came while it was disabled were not heard.
         self.instance.schedule();
     }
