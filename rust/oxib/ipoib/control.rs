@@ -54,7 +54,7 @@ mod trouble;
 pub(super) use follow::Unanswered;
 pub(super) use restart::{
     Backoff,
-    NO_ALARM, //
+    LastAlarm, //
 };
 pub(super) use trouble::{
     News,

@@ -7,7 +7,6 @@
 use core::sync::atomic::{
     AtomicBool,
     AtomicU16,
-    AtomicU64,
     Ordering, //
 };
 
@@ -34,9 +33,9 @@ use super::{
     connected::Connected,
     control::{
         Backoff,
+        LastAlarm,
         Trouble,
-        Unanswered,
-        NO_ALARM, //
+        Unanswered, //
     },
     debug::Files,
     inbound::{
@@ -186,8 +185,8 @@ pub(super) struct Interface {
     pub(super) handed_over: AtomicBool,
     statistics: Statistics,
     transmit_statistics: KVec<Arc<Statistics>>,
-    /// Completions at the watchdog's last alarm, by transmit queue.
-    alarms: KVec<AtomicU64>,
+    /// By transmit queue.
+    alarms: KVec<LastAlarm>,
     receive_statistics: KVec<Arc<Statistics>>,
     connected_statistics: Arc<Statistics>,
     #[pin]
@@ -349,7 +348,7 @@ impl Interface {
         for _ in 0..device.queues() {
             receive_statistics.push(Arc::new(Statistics::default(), GFP_KERNEL)?, GFP_KERNEL)?;
             transmit_statistics.push(Arc::new(Statistics::default(), GFP_KERNEL)?, GFP_KERNEL)?;
-            alarms.push(AtomicU64::new(NO_ALARM), GFP_KERNEL)?;
+            alarms.push(LastAlarm::none(), GFP_KERNEL)?;
             minimums.push(0, GFP_KERNEL)?;
         }
         let connected_statistics = Arc::new(Statistics::default(), GFP_KERNEL)?;
@@ -459,7 +458,7 @@ impl Interface {
     }
 
     /// Counters of transmit queue `index`, and where its last alarm is noted.
-    pub(super) fn transmit_alarm(&self, index: usize) -> Option<(&Statistics, &AtomicU64)> {
+    pub(super) fn transmit_alarm(&self, index: usize) -> Option<(&Statistics, &LastAlarm)> {
         let statistics = self.transmit_statistics.get(index)?;
         Some((statistics, self.alarms.get(index)?))
     }

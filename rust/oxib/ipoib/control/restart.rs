@@ -22,8 +22,28 @@ use crate::{
     rdma::qp, //
 };
 
-/// Note of a transmit queue that has had no alarm: no number of completions.
-pub(in crate::ipoib) const NO_ALARM: u64 = u64::MAX;
+/// The completions of a transmit queue at the watchdog's last alarm.
+pub(in crate::ipoib) struct LastAlarm(AtomicU64);
+
+impl LastAlarm {
+    /// No number of completions.
+    const NONE: u64 = u64::MAX;
+
+    /// A queue that has had no alarm.
+    pub(in crate::ipoib) fn none() -> Self {
+        Self(AtomicU64::new(Self::NONE))
+    }
+
+    /// Notes an alarm of a queue with so many completions. Returns whether none has come since the
+    /// alarm before: then the queue is to be replaced by one that has had no alarm.
+    fn hangs(&self, completions: u64) -> bool {
+        // Relaxed: the stack's watchdog alone uses this number.
+        let hangs = self.0.load(Ordering::Relaxed) == completions;
+        let note = if hangs { Self::NONE } else { completions };
+        self.0.store(note, Ordering::Relaxed);
+        hangs
+    }
+}
 
 /// Longest wait between two restarts, in seconds.
 const RESTART_MAX: u64 = 16;
@@ -123,7 +143,7 @@ impl Interface {
             return;
         };
         let completions = statistics.tx_completions.get();
-        if !hangs(alarm, completions) {
+        if !alarm.hangs(completions) {
             return;
         }
         dev_warn!(
@@ -136,13 +156,6 @@ impl Interface {
     }
 }
 
-/// Notes an alarm of a transmit queue with so many completions. Returns whether none has come since
-/// the alarm before.
-fn hangs(alarm: &AtomicU64, completions: u64) -> bool {
-    // Relaxed: the stack's watchdog alone uses this number.
-    alarm.swap(completions, Ordering::Relaxed) == completions
-}
-
 #[kernel::prelude::kunit_tests(oxib_restart)]
 mod tests {
     use super::*;
@@ -150,11 +163,13 @@ mod tests {
     #[test]
     fn one_alarm_is_not_enough() {
         for before in [0, 7] {
-            let alarm = AtomicU64::new(NO_ALARM);
-            assert!(!hangs(&alarm, before));
-            assert!(hangs(&alarm, before));
-            assert!(!hangs(&alarm, before + 1));
-            assert!(hangs(&alarm, before + 1));
+            let alarm = LastAlarm::none();
+            assert!(!alarm.hangs(before));
+            assert!(alarm.hangs(before));
+            // The queue in its place has ended no packet yet.
+            assert!(!alarm.hangs(before));
+            assert!(!alarm.hangs(before + 1));
+            assert!(alarm.hangs(before + 1));
         }
     }
 
