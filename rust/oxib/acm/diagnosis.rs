@@ -17,6 +17,7 @@ use kernel::{
 
 use super::{
     exchange::{
+        Exchange,
         Failure,
         Fate, //
     },
@@ -37,8 +38,9 @@ use crate::{
     }, //
 };
 
-/// Longest wait for an exchange, in steps of a millisecond: longer than all its tries take.
-const PATIENCE_STEPS: u32 = 6_000;
+/// Longest wait for an exchange, in steps of a millisecond: longer than the tries of a query for the
+/// path and of a request to the peer take together. It may have to wait for others' before.
+const PATIENCE_STEPS: u32 = 10_000;
 const STEP: Delta = Delta::from_millis(1);
 
 /// Kind of a step.
@@ -206,7 +208,17 @@ fn ask(host: &Arc<dyn Host>, address: IpAddr, known: &Known) -> (Outcome, &'stat
     // last reference to it, and with that the queue that the task is on.
     let asked = registry::while_listed(host, || exchange.ask(host, request, known.gid, None));
     let failure = match asked {
-        Some(Fate::Held) => wait(host, &request),
+        Some(Fate::Held) => {
+            wait(exchange, &request);
+            if exchange.is_asking(&request) {
+                return (
+                    Outcome::Timeout,
+                    c"no answer yet: the subnet administrator or the peer is still asked",
+                    (),
+                );
+            }
+            exchange.failure(&request)
+        }
         Some(Fate::Failed(_)) => exchange.failure(&request),
         Some(Fate::Busy(_)) | None => Some(Failure::NotSent),
     };
@@ -253,19 +265,14 @@ fn ask(host: &Arc<dyn Host>, address: IpAddr, known: &Known) -> (Outcome, &'stat
     (outcome, text, ())
 }
 
-/// Waits for the end of an exchange. `None` if the peer has answered.
-fn wait(host: &Arc<dyn Host>, request: &Request) -> Option<Failure> {
-    let exchange = host.exchange();
+/// Waits for the end of an exchange, but no longer than there is patience.
+fn wait(exchange: &Exchange, request: &Request) {
     for _ in 0..PATIENCE_STEPS {
-        if !exchange.is_asking(request) {
-            return exchange.failure(request);
-        }
-        if current!().signal_pending() {
-            break;
+        if !exchange.is_asking(request) || current!().signal_pending() {
+            return;
         }
         fsleep(STEP);
     }
-    Some(Failure::Silent)
 }
 
 fn find_path(host: &dyn Host, known: &Known) -> (Outcome, &'static CStr, Option<PathRecord>) {
