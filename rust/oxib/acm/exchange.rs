@@ -143,13 +143,13 @@ impl Failure {
         }
     }
 
-    /// Returns whether the queue pair that the peer told before is to be forgotten. A neighbour of
-    /// the same subnet is found by ARP or neighbour discovery then. Nothing else finds a peer
-    /// across a router: its queue pair stays, unless the failure shows something of the peer.
-    fn is_reason_to_forget(self, is_near: bool) -> bool {
+    /// Returns whether the queue pair that the peer told before is to be forgotten. If the stack
+    /// may ask the peer by ARP or neighbour discovery, it is found by that then. Nothing else finds
+    /// it: its queue pair stays, unless the failure shows something of the peer.
+    fn is_reason_to_forget(self, stack_may_ask: bool) -> bool {
         match self {
             Self::NoPath | Self::Silent | Self::Refused | Self::Wrong => true,
-            Self::NoManager | Self::SaSilent | Self::NotSent | Self::NoMemory => is_near,
+            Self::NoManager | Self::SaSilent | Self::NotSent | Self::NoMemory => stack_may_ask,
         }
     }
 }
@@ -560,7 +560,8 @@ fn keep(host: &Arc<dyn Host>, cache: Arc<Cache>, learned: LearnedEntry, before: 
 /// sends or drops the packet that waited.
 fn lost(host: &Arc<dyn Host>, pending: &PendingExchange, failure: Failure, held: Option<Skb>) {
     let is_near = host.is_near(&pending.gid);
-    if failure.is_reason_to_forget(is_near) {
+    let stack_may_ask = is_near && host.exchange().mode() != Mode::Only;
+    if failure.is_reason_to_forget(stack_may_ask) {
         if let Some(cache) = host.cache() {
             cache.forget_qpn(pending.request.target, pending.gid);
         }
@@ -637,7 +638,7 @@ mod tests {
             (Failure::NoMemory, false),
         ] {
             assert_eq!(failure.is_reason_to_forget(false), is_of_peer);
-            // ARP or neighbour discovery finds a neighbour again.
+            // ARP or neighbour discovery finds it again.
             assert!(failure.is_reason_to_forget(true));
         }
     }
