@@ -38,8 +38,8 @@ use crate::{
     }, //
 };
 
-/// Longest wait for an exchange, in steps of a millisecond: longer than the tries of a query for the
-/// path and of a request to the peer take together. It may have to wait for others' before.
+/// Longest wait for an exchange, in steps of a millisecond: longer than the tries of a query for
+/// the path and of a request to the peer take together. Before those it may wait for others.
 const PATIENCE_STEPS: u32 = 10_000;
 const STEP: Delta = Delta::from_millis(1);
 

@@ -185,7 +185,7 @@ pub(super) struct Interface {
     pub(super) handed_over: AtomicBool,
     statistics: Statistics,
     transmit_statistics: KVec<Arc<Statistics>>,
-    /// By transmit queue.
+    /// The watchdog's last alarms, by transmit queue.
     alarms: KVec<LastAlarm>,
     receive_statistics: KVec<Arc<Statistics>>,
     connected_statistics: Arc<Statistics>,
