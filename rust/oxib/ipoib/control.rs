@@ -214,6 +214,9 @@ impl Interface {
             let queue = TransmitQueue::new(self, index, qp, qkey, senders)?;
             let minimum = self.control.get(rtnl).minimums.get_mut(index);
             let minimum = minimum.ok_or(EINVAL)?;
+            if let Some((_, alarm)) = self.transmit_alarm(index) {
+                alarm.forget();
+            }
             // The data of a queue belongs to its lock, also while the stack sends nothing.
             let mut guard = self.device().lock_queue(index as u32)?;
             *guard = Some(queue);

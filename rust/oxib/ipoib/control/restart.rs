@@ -34,14 +34,17 @@ impl LastAlarm {
         Self(AtomicU64::new(Self::NONE))
     }
 
+    /// Forgets the alarm: another queue begins in the place of the one that had it.
+    pub(in crate::ipoib) fn forget(&self) {
+        // Relaxed: the watchdog finds a queue of either time, and this is its number alone.
+        self.0.store(Self::NONE, Ordering::Relaxed);
+    }
+
     /// Notes an alarm of a queue with so many completions. Returns whether none has come since the
-    /// alarm before: then the queue is to be replaced by one that has had no alarm.
+    /// alarm before.
     fn hangs(&self, completions: u64) -> bool {
-        // Relaxed: the stack's watchdog alone uses this number.
-        let hangs = self.0.load(Ordering::Relaxed) == completions;
-        let note = if hangs { Self::NONE } else { completions };
-        self.0.store(note, Ordering::Relaxed);
-        hangs
+        // Relaxed: as above.
+        self.0.swap(completions, Ordering::Relaxed) == completions
     }
 }
 
@@ -166,10 +169,12 @@ mod tests {
             let alarm = LastAlarm::none();
             assert!(!alarm.hangs(before));
             assert!(alarm.hangs(before));
-            // The queue in its place has ended no packet yet.
-            assert!(!alarm.hangs(before));
+            assert!(alarm.hangs(before));
             assert!(!alarm.hangs(before + 1));
             assert!(alarm.hangs(before + 1));
+            // The queue in its place has ended no packet yet.
+            alarm.forget();
+            assert!(!alarm.hangs(before + 1));
         }
     }
 
