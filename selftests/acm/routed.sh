@@ -207,17 +207,27 @@ test_router() {
 
 # --- the subnet administrator is silent ------------------------------------------------------------------------------------------
 
-# That shows nothing of the peer.
+# How h1 resolves h3.
+resolution() {
+	oxib -n h1 acm resolve "$(v4_of h3)" dev ib0 2>&1
+}
+
+check_kept() { # title, why h3 is not asked
+	local said
+	check "$1: h1 forgets its paths" oxib -n h1 acm paths flush
+	said=$(resolution)
+	check "$1: h3 is not asked, and h1 says why" matches "^sidr +failed .*$2" "$said"
+	check "$1: h1 knows the queue pair all the same" matches ' qpn .* \(sidr\)' "$said"
+}
+
+# Neither shows anything of the peer: a subnet administrator that is silent, and one that has ended: the kernel of its node refuses.
 test_silent_administrator() {
 	[ "$extent" = whole ] || return 0
-	local said
-	said=$(oxib -n h1 acm resolve "$(v4_of h3)" dev ib0 2>&1)
-	check "h1 knows the queue pair that h3 said" matches ' qpn .* \(sidr\)' "$said"
-	check "the subnet manager of h1 dies" kill_sm h1
-	check "h1 forgets its paths" oxib -n h1 acm paths flush
-	said=$(oxib -n h1 acm resolve "$(v4_of h3)" dev ib0 2>&1)
-	check "h3 is not asked, and h1 says why" matches '^sidr +failed .*the subnet administrator does not answer' "$said"
-	check "h1 knows the queue pair all the same" matches ' qpn .* \(sidr\)' "$said"
+	check "h1 knows the queue pair that h3 said" matches ' qpn .* \(sidr\)' "$(resolution)"
+	check "the subnet manager of h1 goes to sleep" kill -STOP "${sm_processes[h1]}"
+	check_kept "silence" "the subnet administrator does not answer"
+	check "it dies" kill_sm h1
+	check_kept "its end" "no path to the peer is given"
 }
 
 # What a peer says of itself would stand in for an entry that is taken away.

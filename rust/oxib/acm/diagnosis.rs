@@ -38,9 +38,9 @@ use crate::{
     }, //
 };
 
-/// Longest wait for an exchange, in steps of a millisecond: longer than the tries of a query for
-/// the path and of a request to the peer take together. Before those it may wait for others.
-const PATIENCE_STEPS: u32 = 10_000;
+/// Longest wait for an exchange: longer than the tries of a query for the path and of a request to
+/// the peer take together. Before those it may wait for others.
+const PATIENCE: Delta = Delta::from_secs(10);
 const STEP: Delta = Delta::from_millis(1);
 
 /// Kind of a step.
@@ -233,9 +233,10 @@ fn ask(host: &Arc<dyn Host>, address: IpAddr, known: &Known) -> (Outcome, &'stat
         ),
         (Failure::NoPath, true) => (
             Outcome::Error,
-            c"there is no path to the peer: a router and the peer have to be in this partition",
+            c"no path to the peer is given: a router and the peer have to be in this partition, \
+              and a subnet manager has to run",
         ),
-        (Failure::NoPath, false) => (Outcome::Error, c"there is no path to the peer"),
+        (Failure::NoPath, false) => (Outcome::Error, c"no path to the peer is given"),
         (Failure::SaSilent, _) => (Outcome::Error, NO_SA),
         (Failure::Silent, true) => (
             Outcome::Timeout,
@@ -267,10 +268,9 @@ fn ask(host: &Arc<dyn Host>, address: IpAddr, known: &Known) -> (Outcome, &'stat
 
 /// Waits for the end of an exchange, but no longer than there is patience.
 fn wait(exchange: &Exchange, request: &Request) {
-    for _ in 0..PATIENCE_STEPS {
-        if !exchange.is_asking(request) || current!().signal_pending() {
-            return;
-        }
+    let begun = Instant::<Monotonic>::now();
+    let may_wait = || begun.elapsed() < PATIENCE && !current!().signal_pending();
+    while exchange.is_asking(request) && may_wait() {
         fsleep(STEP);
     }
 }
@@ -280,7 +280,7 @@ fn find_path(host: &dyn Host, known: &Known) -> (Outcome, &'static CStr, Option<
         Ok(path) => (Outcome::Ok, c"found", Some(path)),
         Err(ENXIO) => (
             Outcome::None,
-            c"the subnet administrator knows no path to the GID",
+            c"the subnet administrator gives no path to the GID",
             None,
         ),
         Err(_) => (Outcome::Timeout, NO_SA, None),

@@ -110,7 +110,8 @@ struct Uses {
 pub(crate) enum Failure {
     /// The port's connection manager is not oxib's.
     NoManager,
-    /// The subnet administrator knows no path to the peer.
+    /// The subnet administrator gives no path to the peer. Nor does the node on which a subnet
+    /// manager has ended: its kernel refuses the query.
     NoPath,
     /// The subnet administrator does not answer, or cannot be asked now.
     SaSilent,
@@ -147,10 +148,7 @@ impl Failure {
     /// may ask the peer by ARP or neighbour discovery, it is found by that then. Nothing else finds
     /// it: its queue pair stays, unless the failure shows something of the peer.
     fn is_reason_to_forget(self, stack_may_ask: bool) -> bool {
-        match self {
-            Self::NoPath | Self::Silent | Self::Refused | Self::Wrong => true,
-            Self::NoManager | Self::SaSilent | Self::NotSent | Self::NoMemory => stack_may_ask,
-        }
+        stack_may_ask || matches!(self, Self::Silent | Self::Refused | Self::Wrong)
     }
 }
 
@@ -629,7 +627,7 @@ mod tests {
         // Why a peer was not found, and whether that shows something of it.
         for (failure, is_of_peer) in [
             (Failure::NoManager, false),
-            (Failure::NoPath, true),
+            (Failure::NoPath, false),
             (Failure::SaSilent, false),
             (Failure::Silent, true),
             (Failure::Refused, true),

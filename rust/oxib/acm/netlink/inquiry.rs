@@ -155,7 +155,7 @@ impl Inquiry {
                 }
                 Err(ENXIO) => Err(messages.refuse(
                     ENXIO,
-                    format_args!("the subnet administrator knows no path to the GID"),
+                    format_args!("the subnet administrator gives no path to the GID"),
                 )),
                 Err(error) => Err(messages.refuse(
                     error,
