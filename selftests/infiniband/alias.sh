@@ -67,9 +67,15 @@ test_members() { # name, place, other place
 	check "$1: h2 is reached" eventually host_reaches h1 "$(v4_of h2)"
 }
 
-# Who ends threaded polling waits for the interface's polls, which are stopped for the time of a change of the GID.
+# Who ends threaded polling waits for the interface's polls, which are stopped when it goes down, and for a change of the GID.
 turn_threads_on_and_off() { # host
 	at "$1" sh -c 'while echo 1 >/sys/class/net/ib0/threaded && echo 0 >/sys/class/net/ib0/threaded; do :; done'
+}
+
+go_down_and_up() { # host
+	for _ in {1..5}; do
+		at "$1" ip link set ib0 down && at "$1" ip link set ib0 up || return
+	done
 }
 
 go_to_and_fro() { # host
@@ -82,7 +88,9 @@ test_threads() {
 	turn_threads_on_and_off h1 &
 	jobs_running+=($!)
 	check "h1 goes to its alias and back, while its polls become threads and end" go_to_and_fro h1
+	check "and goes down and up" go_down_and_up h1
 	check "that goes on" kill -0 "${jobs_running[-1]}"
+	check "h1 has its carrier again" eventually has_carrier h1
 	check "h2 is reached" eventually host_reaches h1 "$(v4_of h2)"
 }
 

@@ -276,24 +276,23 @@ packets_of() { # host
 	at "$1" cat /sys/class/net/ib0/statistics/rx_packets
 }
 
-# The neighbours, of those who talk, of which TCP has confirmed nothing for a second or more: as often as that is seen.
+# Which neighbours of each host nothing confirms: TCP does so as long as it hears of them.
 watch_confirmations() {
 	local host
-	while sleep 1; do
-		for host in "${hosts[@]}"; do
-			ip -n "$host" -4 -s neighbour show dev ib0 | sed -E "/ used [0-9]+\/0\//d; s/^/$host: /"
-		done
-	done >/tmp/unconfirmed
+	for host in "${hosts[@]}"; do
+		at "$host" python3 selftests/infiniband/unconfirmed.py >"/tmp/unconfirmed.$host" &
+		jobs_running+=($!)
+	done
 }
 
-# How many ways were seen at which a conversation stood still: a path that nothing has confirmed may be asked for.
+# The ways at which a conversation stood still: a path that nothing has confirmed may be asked for.
 standstills() {
 	local pair one other
 	for pair in "${travellers[@]}"; do
 		one=${pair%:*} other=${pair#*:}
-		grep -oE -m 1 "^$one: $(v4_of "$other") " /tmp/unconfirmed
-		grep -oE -m 1 "^$other: $(v4_of "$one") " /tmp/unconfirmed
-	done | wc -l
+		grep -m 1 "^$(v4_of "$other") " "/tmp/unconfirmed.$one"
+		grep -m 1 "^$(v4_of "$one") " "/tmp/unconfirmed.$other"
+	done
 }
 
 declare -A received
@@ -321,8 +320,7 @@ talk_through_handover() { # title, command of a conversation, seconds to watch
 	check "$1: all hosts talk" eventually all_have_heard 10
 	pause 5
 	check "$1: queries of paths are watched" watch_queries
-	watch_confirmations &
-	jobs_running+=($!)
+	watch_confirmations
 	start_sm h2 "sm_priority 15"
 	check "$1: another subnet manager takes over" eventually master_is h3 h2
 	remember_packets
@@ -336,9 +334,9 @@ talk_through_handover() { # title, command of a conversation, seconds to watch
 
 # No path was asked for but where a conversation stood still.
 only_standstills_ask() { # number of paths that were asked for
-	holds "$1" -le "$(standstills)" && return
+	holds "$1" -le "$(standstills | wc -l)" && return
 	grep -E " $sent_events: " "$tracing/trace"
-	tail -n 20 /tmp/unconfirmed
+	standstills
 	return 1
 }
 
