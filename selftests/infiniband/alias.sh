@@ -68,8 +68,9 @@ test_members() { # name, place, other place
 }
 
 # Who ends threaded polling waits for the interface's polls, which are stopped when it goes down, and for a change of the GID.
+# An interface that is down has none, and refuses.
 turn_threads_on_and_off() { # host
-	at "$1" sh -c 'while echo 1 >/sys/class/net/ib0/threaded && echo 0 >/sys/class/net/ib0/threaded; do :; done'
+	at "$1" sh -c 'while :; do echo 1 >/sys/class/net/ib0/threaded; echo 0 >/sys/class/net/ib0/threaded; done' 2>/dev/null
 }
 
 go_down_and_up() { # host
@@ -89,8 +90,8 @@ test_threads() {
 	jobs_running+=($!)
 	check "h1 goes to its alias and back, while its polls become threads and end" go_to_and_fro h1
 	check "and goes down and up" go_down_and_up h1
-	check "that goes on" kill -0 "${jobs_running[-1]}"
 	check "h1 has its carrier again" eventually has_carrier h1
+	check "threaded polling can be ended" at h1 sh -c 'echo 0 >/sys/class/net/ib0/threaded'
 	check "h2 is reached" eventually host_reaches h1 "$(v4_of h2)"
 }
 
