@@ -21,11 +21,14 @@ stub() { # script
 }
 
 make_checkout() {
+	local kernel
 	mkdir -p "$checkout"/{Kbuild,ib_cm,rust,selftests,scripts/module_builder,scripts/node_runner/cable}
 	cp -r scripts/lib scripts/modules "$checkout/scripts/"
 	echo first >"$source"
-	mkdir -p "$place/cache/kernel/uml-7.3"
-	echo 'made-up kernel' >"$place/cache/kernel/uml-7.3/.key"
+	for kernel in uml-7.3 umldebug-7.3; do
+		mkdir -p "$place/cache/kernel/$kernel"
+		echo 'made-up kernel' >"$place/cache/kernel/$kernel/.key"
+	done
 	stub cargo </dev/null
 	stub kernel </dev/null
 }
@@ -42,6 +45,7 @@ make_compiler() {
 		eval "${MEANWHILE:-}"
 		sleep 0.1
 		printf '%s\n' "$read" >"$BUILT/oxib.ko"
+		[ -z "${OXIB_INCREMENTAL:-}" ] || : >"$BUILT/incremental"
 		[ -z "${FAILS:-}" ]
 	END
 	stub tool <<-'END'
@@ -150,8 +154,13 @@ rm -r "$copied"
 # What the compiler has kept there stays.
 mkdir -p "$copied/kept"
 BUILT=$copied OXIB_INCREMENTAL=1 check "modules are built incrementally" mutant_modules uml-7.3
+check "so the compiler is told" test -e "$copied/incremental"
 check "no copy takes their place" test -d "$copied/kept"
 rm -r "$copied"
+debug=${copied/uml-/umldebug-}
+BUILT=$debug OXIB_INCREMENTAL=1 check "for a debug kernel they are built whole" mutant_modules umldebug-7.3
+check_refused "whatever is asked for" test -e "$debug/incremental"
+check "a build of its own" test -e "$debug/oxib.ko"
 echo ninth >"$source"
 check "a copy of what was built from another source" copies
 check_refused "is none" test -e "$copied"

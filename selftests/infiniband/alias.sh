@@ -119,8 +119,8 @@ for host in h1 h2; do
 done
 test_members back 0 1
 check_equal "h2: its carrier has stayed" "$changes" "$(carrier_changes h2)"
-test_threads
 check_refused "no join was refused" kernel_log_has 'does not let port|cannot join the broadcast group'
+test_threads
 stop_jobs
 check "oxib.ko can be unloaded" unload_driver
 for place in 0 1; do
