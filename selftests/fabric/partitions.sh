@@ -125,6 +125,8 @@ test_enforcement() {
 
 # Queue pairs with P_Keys of different partitions, of hosts that are in both.
 test_queue_pairs() {
+	# What h3's says to groups of blue is counted at h4 as of a wrong partition: both are limited members.
+	check "the interfaces go" modprobe -r ib_ipoib
 	check "the test of verbs can be loaded" load_verbs_test
 	verbs "partitions: " h1 h2 datagram
 	verbs "partitions: " h3 h4 failing
