@@ -82,7 +82,7 @@ def _run_script(run, places, options):
     failed = _explain(run, 0 if options.verbose else options.tail)
     verdict = "failed" if failed else "passed"
     print(f"run {run.directory.name}: {verdict} in {seconds:.0f} s; logs: {shown(run.directory)}/", file=sys.stderr)
-    return _INTERRUPTED if run.is_interrupted else 1 if failed else 0
+    return _INTERRUPTED if run.interruption else 1 if failed else 0
 
 
 def _run_shell(run):

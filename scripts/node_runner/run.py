@@ -19,12 +19,9 @@ _BOOT = 240
 BOOTED_AGAIN = "all nodes are booted again"
 
 
-class Interrupted(Exception):
-    """A signal asked the run to end."""
-
-
-def _interrupt(number, _frame):
-    raise Interrupted(signal.Signals(number).name)
+def _noting_in(names):
+    """A handler that notes signals. It raises nothing: nodes that are being started, or ended, would be left behind."""
+    return lambda number, _frame: names.append(signal.Signals(number).name)
 
 
 class Run:
@@ -39,7 +36,7 @@ class Run:
         self._boot = _FAST_BOOT if kernel.kind == "fast" else _BOOT
         self._shared = self.directory / "shared"
         self._shared.mkdir()
-        self.is_interrupted = False
+        self._signals = []
         self.nodes = [Node(number, self.directory) for number in range(1, nodes + 1)]
 
     def _directories(self, node):
@@ -57,7 +54,7 @@ class Run:
     def start(self, terminal_node=None):
         """Boot every node; `terminal_node` gets this process's terminal as its console."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _interrupt)
+            signal.signal(number, _noting_in(self._signals))
         chain = Chain(len(self.nodes), self._machine.cable_type)
         for node in self.nodes:
             seat = Seat(
@@ -69,6 +66,11 @@ class Run:
             )
             node.start(self._machine.launch(seat), seat)
         chain.close()
+
+    @property
+    def interruption(self):
+        """The signal that asked the run to end; nothing if none did."""
+        return self._signals[0] if self._signals else ""
 
     def _boot_failures(self, late):
         """Returns why nodes did not get to their command, a line each; `late`: the time for that is over.
@@ -107,39 +109,34 @@ class Run:
         why = f"stopped: the run's time limit of {timeout} s was over"
         failed = False
         running = True
-        try:
-            while running:
-                time.sleep(_POLL)
-                self._stream(show)
-                if may_boot_again:
-                    late = time.monotonic() > to_boot
-                    failures = self._boot_failures(late)
-                    may_boot_again = not late and not failures
-                    if failures:
-                        self._start_again(failures)
-                        deadline = time.monotonic() + timeout
-                if not failed and any(not node.running and node.troubles() for node in self.nodes):
-                    failed = True
-                    if time.monotonic() + _GRACE < deadline:
-                        deadline = time.monotonic() + _GRACE
-                        why = "stopped: another node had failed"
-                if time.monotonic() > deadline:
-                    self._stop_late(why)
-                running = any(node.running for node in self.nodes)
-        except Interrupted as interrupt:
-            self.is_interrupted = True
-            self.stop(f"stopped: the run was interrupted ({interrupt})")
+        while running and not self.interruption:
+            time.sleep(_POLL)
+            self._stream(show)
+            if may_boot_again:
+                late = time.monotonic() > to_boot
+                failures = self._boot_failures(late)
+                may_boot_again = not late and not failures
+                if failures:
+                    self._start_again(failures)
+                    deadline = time.monotonic() + timeout
+            if not failed and any(not node.running and node.troubles() for node in self.nodes):
+                failed = True
+                if time.monotonic() + _GRACE < deadline:
+                    deadline = time.monotonic() + _GRACE
+                    why = "stopped: another node had failed"
+            if time.monotonic() > deadline:
+                self._stop_late(why)
+            running = any(node.running for node in self.nodes)
+        if self.interruption:
+            self.stop(f"stopped: the run was interrupted ({self.interruption})")
         self.stop("")
         self._stream(show)
         return time.monotonic() - began
 
     def wait_for(self, node):
         """Wait until one node has ended, however long that takes, and stop the others."""
-        try:
-            while node.running:
-                time.sleep(_POLL)
-        except Interrupted:
-            pass
+        while node.running and not self.interruption:
+            time.sleep(_POLL)
         self.stop("stopped: the prompt was left")
 
     def _stream(self, show):

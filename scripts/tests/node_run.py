@@ -3,6 +3,8 @@
 
 import contextlib
 import io
+import os
+import signal
 import socket
 import struct
 import tempfile
@@ -28,11 +30,14 @@ class _Machine:
 
     cable_type = socket.SOCK_STREAM
 
-    def __init__(self, scripts):
+    def __init__(self, scripts, interrupted_at=None):
         self.scripts = {number: list(each) for number, each in enumerate(scripts, 1)}
+        self.interrupted_at = interrupted_at
 
     def launch(self, seat):
         """The process that is the node with that seat."""
+        if seat.node == self.interrupted_at:
+            os.kill(os.getpid(), signal.SIGTERM)
         out = next(path for tag, path, _ in seat.directories if tag == "out")
         return Launch(["/bin/sh", "-c", f"cd {out}; {self.scripts[seat.node].pop(0)}"])
 
@@ -40,12 +45,12 @@ class _Machine:
 class Boots(unittest.TestCase):
     """The outcome of nodes whose first boots go as given."""
 
-    def _boots(self, *scripts):
-        """The troubles of all nodes, and what was said meanwhile."""
+    def _boots(self, *scripts, interrupted_at=None):
+        """The troubles of all nodes, and what was said meanwhile. A signal may come as a node is started."""
         with tempfile.TemporaryDirectory() as place:
             where = SimpleNamespace(guest=place, checkout=place)
             kernel = SimpleNamespace(kind="fast", modules=place, build=place, source=place)
-            nodes = run.Run(Results(Path(place) / "out"), where, kernel, _Machine(scripts), len(scripts))
+            nodes = run.Run(Results(Path(place) / "out"), where, kernel, _Machine(scripts, interrupted_at), len(scripts))
             said = io.StringIO()
             with contextlib.redirect_stderr(said):
                 nodes.start()
@@ -72,6 +77,13 @@ class Boots(unittest.TestCase):
         self.assertEqual(
             self._boots([_HANGS, _WORKS]), ([], f"n1: it did not boot in 1 s: {run.BOOTED_AGAIN}\n")
         )
+
+    def test_a_signal_as_nodes_are_started_ends_them(self):
+        handler = signal.getsignal(signal.SIGTERM)
+        self.addCleanup(signal.signal, signal.SIGTERM, handler)
+        for interrupted_at in (1, 2):
+            troubles, said = self._boots([_HANGS], [_HANGS], interrupted_at=interrupted_at)
+            self.assertEqual((troubles, said), (["stopped: the run was interrupted (SIGTERM)"] * 2, ""))
 
 
 class _Console:
