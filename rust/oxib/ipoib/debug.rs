@@ -55,35 +55,57 @@ impl Drop for Directory {
     }
 }
 
-/// The files of an interface. Dropping them waits for readers, which may wait for the RTNL.
+/// The files of an interface. Dropping them waits for their readers, which may wait for the RTNL,
+/// and locks the directory meanwhile: so files are neither dropped nor created with the RTNL held.
 pub(super) struct Files {
-    name: Name,
-    in_first_namespace: bool,
+    wanted: Wanted,
     _groups: Pin<KBox<File<Arc<Interface>>>>,
     _paths: Pin<KBox<File<Arc<Interface>>>>,
 }
 
+/// What the names of an interface's files are made of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Wanted {
+    name: Name,
+    in_first_namespace: bool,
+}
+
+/// Files that are still to be made.
+pub(super) struct Missing {
+    wanted: Wanted,
+    directory: Dir,
+}
+
 impl Interface {
-    /// Makes the files, also when they have another name now. Returns old ones, to be dropped
-    /// without the RTNL.
-    pub(super) fn make_files(self: &Arc<Self>, rtnl: &mut Rtnl) -> Option<Files> {
-        let name = self.device().name();
-        let first = self.device().is_in_first_namespace(rtnl);
-        let mut files = self.files.lock();
-        let is_made = |files: &Files| (files.name, files.in_first_namespace) == (name, first);
-        if files.as_ref().is_some_and(is_made) {
+    /// Returns what files are to be made: none if they are there, with the name of now.
+    pub(super) fn missing_files(&self, rtnl: &mut Rtnl) -> Option<Missing> {
+        let wanted = Wanted {
+            name: self.device().name(),
+            in_first_namespace: self.device().is_in_first_namespace(rtnl),
+        };
+        let is_made = |files: &Files| files.wanted == wanted;
+        if self.files.lock().as_ref().is_some_and(is_made) {
             return None;
         }
         let directory = DIRECTORY.get(rtnl).clone()?;
-        // Without memory there are none: they are not needed for anything.
-        let made = self.new_files(&directory, name, first).ok();
-        core::mem::replace(&mut *files, made)
+        Some(Missing { wanted, directory })
     }
 
-    fn new_files(self: &Arc<Self>, directory: &Dir, name: Name, first: bool) -> Result<Files> {
+    /// Makes files in place of those with another name. Sleeps; called without the RTNL, and by
+    /// one task at a time.
+    pub(super) fn make_files(self: &Arc<Self>, missing: &Missing) {
+        // Without memory there are none: they are not needed for anything.
+        let made = self.new_files(missing).ok();
+        let old = core::mem::replace(&mut *self.files.lock(), made);
+        drop(old);
+    }
+
+    fn new_files(self: &Arc<Self>, missing: &Missing) -> Result<Files> {
+        let Missing { wanted, directory } = missing;
+        let name = wanted.name;
         let rdma = self.link().rdma().name();
         let file = |of: &str| {
-            if first {
+            if wanted.in_first_namespace {
                 CString::try_from_fmt(fmt!("{name}_{of}"))
             } else {
                 CString::try_from_fmt(fmt!("{name}@{}_{of}", rdma.text()))
@@ -95,8 +117,7 @@ impl Interface {
         let paths = directory.read_callback_file(&paths, self.clone(), &show_paths);
         let paths = KBox::pin_init(paths, GFP_KERNEL)?;
         Ok(Files {
-            name,
-            in_first_namespace: first,
+            wanted: *wanted,
             _groups: groups,
             _paths: paths,
         })

@@ -132,10 +132,13 @@ impl WorkItem<CONTROL_WORK> for Interface {
             this.repair(&mut rtnl, stuck);
         }
         this.refresh(&mut rtnl);
-        let old = this.make_files(&mut rtnl);
-        // debugfs waits for readers of a file that goes, and those may wait for the RTNL.
+        let missing = this.missing_files(&mut rtnl);
+        // debugfs locks the directory while it waits for readers of a file that goes, also of
+        // another interface's, and those may wait for the RTNL.
         drop(rtnl);
-        drop(old);
+        if let Some(missing) = missing {
+            this.make_files(&missing);
+        }
     }
 }
 
