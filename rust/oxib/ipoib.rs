@@ -237,10 +237,13 @@ impl client::Client for Ports {
                 }
                 LinkLayer::Ethernet | LinkLayer::Infiniband => {
                     let pkey = default_pkey(device, port);
-                    match Attached::new(device, port, pkey, options)
-                        .and_then(|interface| Ok(interfaces.push(interface, GFP_KERNEL)?))
-                    {
-                        Ok(()) => {}
+                    // The place first: `ib_core` holds locks here that the end of an interface
+                    // which is shown would wait for.
+                    let reserved = interfaces.reserve(1, GFP_KERNEL).map_err(Error::from);
+                    match reserved.and_then(|()| Attached::new(device, port, pkey, options)) {
+                        Ok(interface) => {
+                            let _ = interfaces.push_within_capacity(interface);
+                        }
                         Err(error) => dev_err!(
                             device.as_dev(),
                             "port {}: no IPoIB interface: {error:?}; to try again, load oxib \
