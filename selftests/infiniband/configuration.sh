@@ -3,7 +3,7 @@
 #
 # What administrators configure on InfiniBand ports: children in partitions, by netlink and by sysfs, with full and limited
 # members; what is refused; the address; the MTU; a peer of connected mode that is gone; namespaces, also of the RDMA device; what
-# ethtool and debugfs show; children and the module going.
+# ethtool and debugfs show, also of children with other names; children and the module going.
 #
 # nodes: 1
 # kernels: fast
@@ -368,6 +368,55 @@ test_debugfs() {
 	check "a path is there, found" matches 'DLID: +0x' "$(cat /sys/kernel/debug/ipoib/*_path)"
 }
 
+has_files() { # interface...
+	local interface
+	for interface in "$@"; do
+		test -e "/sys/kernel/debug/ipoib/$interface@h1_mcg" || return
+	done
+}
+
+read_groups() { # interface...
+	local interface
+	while :; do
+		for interface in "$@"; do
+			mapfile -t <"/sys/kernel/debug/ipoib/$interface@h1_mcg"
+		done
+	done
+}
+
+# Children go up and down together with ib0. All of them then look at their groups, and each at its name.
+rename_children() { # two names, two others
+	ip -n h1 link set "$1" name "$3" && ip -n h1 link set "$2" name "$4" || return
+	ip -n h1 link set ib0 down && ip -n h1 link set ib0 up && eventually has_files "$3" "$4"
+}
+
+rename_to_and_fro() { # two names, two others
+	for _ in {1..4}; do
+		rename_children "$1" "$2" "$3" "$4" && rename_children "$3" "$4" "$1" "$2" || return
+	done
+}
+
+# Who takes away the files of an old name waits for their readers, those wait for the RTNL, and that may be held for the other
+# child, which is to have files in the same directory.
+test_renaming() {
+	local name
+	check "h1: another child" at h1 ip link add link ib0 name red type ipoib pkey 0xffff
+	check "h1: it comes up" child_up h1 red 2
+	check "h1: there are files for both" eventually has_files blue red
+	for _ in {1..3}; do
+		in_background read_groups blue red azure crimson
+	done
+	check "h1: both get other names, and files, while those are read" rename_to_and_fro blue red azure crimson
+	stop_jobs
+	for name in azure crimson; do
+		check "h1: there are no files for $name" eventually refused has_files "$name"
+	done
+	check "h1: the other child goes" at h1 ip link delete red
+	check "h1: ib0 has carrier again" interfaces_up h1
+	check "h1: blue has carrier" eventually carrier_at h1 blue
+	check "h1: it is reached" eventually host_reaches h3 10.1.0.1
+}
+
 bring_up_fabric star h1
 write_partitions
 for host in h1 h2; do
@@ -390,6 +439,7 @@ test_mtu_of_modes
 test_lost_peer
 test_ethtool
 test_debugfs
+test_renaming
 test_namespaces
 dmesg --clear
 check "h1: who deletes ib0 is told that it stays" at h1 ip link delete ib0
