@@ -3,6 +3,7 @@
 //! The InfiniBand link: paths and groups come from the subnet administrator (SA).
 //!
 //! - [`path`] asks for the paths to ports: so many queries at a time, one for a destination.
+//! - [`presence`] tells a refusal of the SA from one of a node on which a subnet manager has ended.
 //! - [`program`] finds paths for programs, by the same queries.
 //! - [`group`] joins groups: as a full member those that the stack wants, to send only those that
 //!   packets go to. The first is the broadcast group (RFC 4391 §5), which gives the Q_Key and the
@@ -84,6 +85,7 @@ mod answer;
 mod gids;
 mod group;
 mod path;
+mod presence;
 mod program;
 mod shared;
 

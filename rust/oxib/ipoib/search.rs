@@ -103,6 +103,11 @@ impl Search {
         &self.interface
     }
 
+    /// Returns whether a path is known, and in use, while it is looked for again.
+    pub(super) fn is_refresh(&self) -> bool {
+        self.ticket.is_some_and(Ticket::is_refresh)
+    }
+
     /// Returns whether the path is still wanted: an interface that goes away does not wait for
     /// peers that may not answer.
     pub(super) fn is_wanted(&self) -> bool {

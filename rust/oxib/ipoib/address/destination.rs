@@ -143,6 +143,13 @@ pub(in crate::ipoib) struct Ticket {
     pub(super) refresh: bool,
 }
 
+impl Ticket {
+    /// Returns whether a path is known, and in use, while it is looked for again.
+    pub(in crate::ipoib) fn is_refresh(self) -> bool {
+        self.refresh
+    }
+}
+
 /// Has the path looked for again, or a failed search repeated at once.
 pub(super) fn invalidate<H, P>(state: &mut State<H, P>) {
     match state {

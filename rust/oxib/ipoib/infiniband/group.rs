@@ -77,10 +77,16 @@ struct Refusals {
 }
 
 impl Refusals {
-    /// Notes at time `now` that a membership was not renewed. Returns whether it is given up.
-    fn note(&mut self, error: Error, now: u64) -> bool {
+    /// Notes at time `now` that a membership was not renewed, and whether there is an SA as far as
+    /// is known. Returns whether it is given up.
+    fn note(&mut self, error: Error, has_sa: bool, now: u64) -> bool {
         // Other errors say that nobody answered, and nothing of the membership.
         if error != EINVAL {
+            return false;
+        }
+        if !has_sa {
+            // It was not the SA that refused, and perhaps not before either.
+            self.since = None;
             return false;
         }
         let since = *self.since.get_or_insert(now);
@@ -289,10 +295,14 @@ impl Port {
                 Ok(Join::Member)
             }
             Some(Answer::Refused(error)) => {
-                let is_refused = full.refusals.note(error, work::milliseconds());
+                let has_sa = self.known_paths.has_sa();
+                let is_refused = full.refusals.note(error, has_sa, work::milliseconds());
                 // The next time it is asked for again.
                 full.forget_answer();
                 let is_lost = full.attached.is_none() || is_refused;
+                if error == EINVAL && !is_lost {
+                    self.check_sa(interface);
+                }
                 // Under the lock, which makes this the only writer.
                 interface.statistics().sa_joins_failed.add(1);
                 let is_broadcast = group == self.broadcast();
@@ -537,7 +547,22 @@ mod tests {
             (EAGAIN, 1000 + REFUSED_MS, false),
             (EINVAL, 1000 + REFUSED_MS, true),
         ] {
-            assert_eq!(refusals.note(error, now), is_given_up);
+            assert_eq!(refusals.note(error, true, now), is_given_up);
         }
+    }
+
+    #[test]
+    fn refusals_without_an_administrator_end_no_membership() {
+        let mut refusals = Refusals::default();
+        // Until it is found out, the first one counts.
+        assert!(!refusals.note(EINVAL, true, 0));
+        for now in [1000, REFUSED_MS, 100 * REFUSED_MS] {
+            assert!(!refusals.note(EINVAL, false, now));
+        }
+        // There is one again: the minute begins anew.
+        let back = 200 * REFUSED_MS;
+        assert!(!refusals.note(EINVAL, true, back));
+        assert!(!refusals.note(EINVAL, true, back + REFUSED_MS - 1));
+        assert!(refusals.note(EINVAL, true, back + REFUSED_MS));
     }
 }

@@ -59,6 +59,9 @@ const TASKS: usize = 64;
 /// Most queries of programs at a time. The kernel asks the SA itself for what is beyond.
 const PROGRAMS: usize = 1024;
 
+/// Most queries at a time that find out whether there is an SA: one tells for all.
+const CHECKS: usize = 1;
+
 /// Longest wait for the SA, in milliseconds; it is asked again after each tenth of that.
 pub(super) const TIMEOUT: u32 = 5000;
 
@@ -113,6 +116,8 @@ impl Pending {
 /// The searches of a port for paths to other ports.
 pub(super) struct Paths {
     fifo: Fifo<Search>,
+    /// Queries that find out whether there is an SA.
+    checks: Pending,
     /// Queries of searches.
     searches: Pending,
     /// Queries of tasks, which wait for the answer.
@@ -136,6 +141,7 @@ impl Paths {
     pub(super) fn new() -> Result<Self> {
         Ok(Self {
             fifo: Fifo::default(),
+            checks: Pending::new(CHECKS),
             searches: Pending {
                 queries: KVec::with_capacity(WINDOW, GFP_KERNEL)?,
                 most: WINDOW,
@@ -181,6 +187,15 @@ impl Paths {
         self.tasks.start(&mut self.last)
     }
 
+    /// Returns the number of a query that begins now to find out whether there is an SA; `None`
+    /// while the interface is down, while another one finds that out, or without memory.
+    pub(super) fn start_check(&mut self) -> Option<u64> {
+        if !self.is_open {
+            return None;
+        }
+        self.checks.start(&mut self.last)
+    }
+
     /// Returns the number of a query that begins now for a program; `None` while the interface is
     /// down, if there are as many as there may be, or without memory.
     pub(super) fn start_program_query(&mut self) -> Option<u64> {
@@ -192,7 +207,7 @@ impl Paths {
 
     /// Returns all queries that are under way.
     fn pending(&self) -> impl Iterator<Item = &PendingQuery> {
-        let kinds = [&self.searches, &self.tasks, &self.programs];
+        let kinds = [&self.checks, &self.searches, &self.tasks, &self.programs];
         kinds.into_iter().flat_map(|kind| kind.queries.iter())
     }
 
@@ -202,7 +217,7 @@ impl Paths {
             query.cancel();
         }
         // Not found if the answer was faster: `ended` has taken it out.
-        let kinds = [&mut self.searches, &mut self.tasks, &mut self.programs];
+        let kinds = self.kinds();
         let mut pending = kinds.into_iter().flat_map(|kind| kind.queries.iter_mut());
         if let Some(pending) = pending.find(|pending| pending.number == number) {
             pending.query = Some(query);
@@ -211,9 +226,19 @@ impl Paths {
 
     /// Notes the end of query `number`.
     pub(super) fn ended(&mut self, number: u64) {
-        for kind in [&mut self.searches, &mut self.tasks, &mut self.programs] {
+        for kind in self.kinds() {
             kind.queries.retain(|pending| pending.number != number);
         }
+    }
+
+    /// Returns the queries of each kind, to change them.
+    fn kinds(&mut self) -> [&mut Pending; 4] {
+        [
+            &mut self.checks,
+            &mut self.searches,
+            &mut self.tasks,
+            &mut self.programs,
+        ]
     }
 }
 
@@ -240,6 +265,10 @@ impl Asker for PathQuery {
         port.paths.lock().ended(number);
         let path = port.checked(search.interface(), &wanted, answer);
         port.done(duty, path.as_ref().ok());
+        let path = path.map_err(|error| match search.is_refresh() {
+            true => port.error_of_refresh(search.interface(), error),
+            false => error,
+        });
         search.end(path.and_then(|path| port.handle_along(path)));
         // The next one's turn.
         port.advance_soon();
@@ -356,7 +385,7 @@ impl Port {
 
     /// Returns the record to ask for: the path from our GID in our partition, with the link's
     /// traffic class.
-    fn wanted(&self, gid: Gid) -> Result<PathRecord> {
+    pub(super) fn wanted(&self, gid: Gid) -> Result<PathRecord> {
         let source = self.source().ok_or(EAGAIN)?;
         let mut wanted = PathRecord::new(PathKind::Infiniband);
         wanted.set_sgid(source.gid());
@@ -417,7 +446,10 @@ impl Port {
     ) -> Result<PathRecord> {
         match answer {
             Answer::Path(path) => match answer::check_path(wanted, &path) {
-                Ok(()) => Ok(path),
+                Ok(()) => {
+                    self.known_paths.note_sa(true);
+                    Ok(path)
+                }
                 Err(wrong) => {
                     self.note_wrong(interface, wanted.dgid(), wrong);
                     Err(ENXIO)
