@@ -197,8 +197,9 @@ impl Port {
             Some(News::Fails(error)) => dev_warn!(
                 self.device().as_dev(),
                 "{name}: port {number} cannot join the broadcast group of P_Key {pkey:#06x}: \
-                 {error:?}; the link stays down, and the subnet administrator is asked again: has \
-                 its partition `ipoib`, and this port as a full member?\n"
+                 {error:?}; the link stays down, and the subnet administrator is asked again: is \
+                 there a subnet manager, has its partition `ipoib`, and this port as a full \
+                 member?\n"
             ),
             Some(News::Over) => dev_info!(
                 self.device().as_dev(),

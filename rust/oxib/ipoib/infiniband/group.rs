@@ -94,6 +94,20 @@ impl Refusals {
     }
 }
 
+/// Returns whether it is logged that a join has failed with `error`, after which the port is no
+/// member of the group any more, or not yet (`is_lost`), or still hears it.
+fn is_worth_a_line(error: Error, is_broadcast: bool, is_lost: bool) -> bool {
+    match error {
+        // There is no subnet manager to ask, as one restarts.
+        EAGAIN => false,
+        // It is busy, which matters to an interface that waits for its broadcast group alone.
+        ETIMEDOUT => is_broadcast && is_lost,
+        // As one that is busy, or has ended, says of a membership that is renewed.
+        EINVAL => is_lost,
+        _ => true,
+    }
+}
+
 /// The full membership in a group.
 enum Standing {
     /// A membership that was asked for; it may have been granted, or have ended from outside.
@@ -309,11 +323,8 @@ impl Port {
                 if is_lost && is_broadcast {
                     table.known = None;
                 }
-                // `EAGAIN`: there is no subnet manager to ask, as one restarts. `ETIMEDOUT`: it is
-                // busy, which matters to an interface that waits for its broadcast group alone.
-                let is_late = error == ETIMEDOUT && !(is_broadcast && is_lost);
-                let is_worth_a_line = error != EAGAIN && !is_late;
-                let news = match is_broadcast && is_worth_a_line {
+                let is_logged = is_worth_a_line(error, is_broadcast, is_lost);
+                let news = match is_broadcast && is_logged {
                     true => table.joining.note::<()>(&Err(error)),
                     false => None,
                 };
@@ -327,7 +338,7 @@ impl Port {
                 self.end(interface, qp, group, lost);
                 if is_broadcast {
                     self.tell_of_broadcast(interface, news);
-                } else if is_worth_a_line {
+                } else if is_logged {
                     self.tell_refused(interface, group, error);
                 }
                 Err(error)
@@ -548,6 +559,22 @@ mod tests {
             (EINVAL, 1000 + REFUSED_MS, true),
         ] {
             assert_eq!(refusals.note(error, true, now), is_given_up);
+        }
+    }
+
+    #[test]
+    fn what_passes_is_not_logged() {
+        // Whether a line is for the loss of the broadcast group, for its renewal, for the loss of
+        // another group, and for the renewal of that.
+        for (error, expected) in [
+            (EAGAIN, [false, false, false, false]),
+            (ETIMEDOUT, [true, false, false, false]),
+            (EINVAL, [true, false, true, false]),
+            (EIO, [true, true, true, true]),
+        ] {
+            let cases = [(true, true), (true, false), (false, true), (false, false)];
+            let is_logged = |(is_broadcast, is_lost)| is_worth_a_line(error, is_broadcast, is_lost);
+            assert_eq!(cases.map(is_logged), expected);
         }
     }
 
