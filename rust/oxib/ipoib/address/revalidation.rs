@@ -207,17 +207,17 @@ impl<H: Handle, P> Destinations<H, P> {
         }
     }
 
-    /// Lets groups be looked for at once that were looked for in vain, as the broadcast group is
-    /// back: no search for a group ends well without it. Packets may still go to some of them, by a
-    /// membership that has ended.
-    pub(in crate::ipoib) fn retry_groups(&mut self) {
+    /// Lets destinations be looked for at once that were looked for in vain, as the broadcast group
+    /// is back: no search for a group ends well without it, and the subnet administrator has
+    /// answered. Packets may still go to some groups, by a membership that has ended.
+    pub(in crate::ipoib) fn retry_failed(&mut self) {
         for (gid, state) in self.table.iter_mut() {
             let is_in_vain = match state {
                 State::Failed(_) => true,
-                State::Ready(ready) => matches!(ready.due, Due::Again(_)),
+                State::Ready(ready) => gid.is_multicast() && matches!(ready.due, Due::Again(_)),
                 State::Resolving(_) => false,
             };
-            if gid.is_multicast() && is_in_vain {
+            if is_in_vain {
                 invalidate(state);
             }
         }

@@ -302,7 +302,7 @@ impl Port {
                 self.note_joined(&group);
                 attached?;
                 if is_broadcast {
-                    interface.destinations.lock().retry_groups();
+                    interface.destinations.lock().retry_failed();
                 }
                 // Its address handle may be of the membership before.
                 interface.invalidate_destination(&group);

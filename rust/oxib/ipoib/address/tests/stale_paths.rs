@@ -42,7 +42,7 @@ mod cases {
         let _ = table.resolved(&group, ticket, Ok(7), 0);
         let mut due = KVec::with_capacity(8, GFP_KERNEL)?;
         // What is known without a doubt stays.
-        table.retry_groups();
+        table.retry_failed();
         table.take_due(0, 0, &mut due);
         assert_eq!(due.len(), 0);
         table.invalidate_all();
@@ -54,7 +54,7 @@ mod cases {
         due.clear();
         table.take_due(0, 0, &mut due);
         assert_eq!(due.len(), 0);
-        table.retry_groups();
+        table.retry_failed();
         table.take_due(0, 0, &mut due);
         assert_eq!(&due[..], &[group]);
         Ok(())
