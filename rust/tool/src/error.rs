@@ -60,6 +60,12 @@ pub enum Error {
          again"
     )]
     Unanswered(usize),
+    /// The subnet administrator gives none of so many paths.
+    #[error(
+        "the subnet administrator gives none of {0} paths: `sminfo` shows whether there is a \
+         subnet manager"
+    )]
+    NoPath(usize),
     /// No attempt to read the whole cache was consistent.
     #[error("the cache changes faster than it is read: nothing was saved, try again")]
     Inconsistent,

@@ -61,7 +61,7 @@ struct Summary {
 }
 
 /// Makes the kernel resolve the paths to all GIDs of the cache. A missing path is no error: hosts
-/// may be switched off.
+/// may be switched off. But if all are missing, there may be no subnet manager.
 pub fn run(words: &[String], out: Output) -> Result {
     let named = interface::parse_device(words)?;
     let mut connection = Connection::open()?;
@@ -77,11 +77,11 @@ pub fn run(words: &[String], out: Output) -> Result {
     // The paths are known even if the summary cannot be printed, and a closed pipe must not turn a
     // failure into a success.
     let printed = out.print_item(&summary);
-    match summary.unanswered.len() {
-        0 => output::tolerate_print_error(printed, "the paths are known"),
-        number => {
+    match summary.failure() {
+        None => output::tolerate_print_error(printed, "the paths are known"),
+        Some(error) => {
             output::report_print_error(printed);
-            Err(Error::Unanswered(number))
+            Err(error)
         }
     }
 }
@@ -90,6 +90,17 @@ impl Summary {
     /// Returns the number of paths that were requested.
     fn asked(&self) -> usize {
         self.known + self.missing.len() + self.unanswered.len()
+    }
+
+    /// Returns the failure, if it is one.
+    fn failure(&self) -> Option<Error> {
+        match (self.known, self.missing.len(), self.unanswered.len()) {
+            (_, 0, 0) => None,
+            // The kernel of a node on which a subnet manager has ended refuses all queries.
+            (0, missing, 0) => Some(Error::NoPath(missing)),
+            (_, _, 0) => None,
+            (_, _, unanswered) => Some(Error::Unanswered(unanswered)),
+        }
     }
 }
 
@@ -190,5 +201,35 @@ fn resolve_path(connection: &mut Connection, device: u32, gid: Gid) -> Result<Pa
             Ok(PathStatus::Unanswered)
         }
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subnet_without_any_path_is_a_failure() {
+        for (known, missing, unanswered, message) in [
+            (0, 0, 0, None),
+            (2, 0, 0, None),
+            (1, 3, 0, None),
+            (0, 3, 0, Some("gives none of 3 paths")),
+            (0, 3, 1, Some("did not answer for 1 paths")),
+            (2, 0, 4, Some("did not answer for 4 paths")),
+        ] {
+            let summary = Summary {
+                known,
+                missing: vec![String::new(); missing],
+                unanswered: vec![String::new(); unanswered],
+                not_asked: 0,
+            };
+            let failure = summary.failure().map(|error| error.to_string());
+            match (failure, message) {
+                (None, None) => {}
+                (Some(text), Some(part)) => assert!(text.contains(part), "{part} in {text}"),
+                (failure, _) => panic!("{failure:?} instead of {message:?}"),
+            }
+        }
     }
 }
