@@ -207,27 +207,79 @@ test_router() {
 
 # --- the subnet administrator is silent ------------------------------------------------------------------------------------------
 
-# How h1 resolves h3.
-resolution() {
-	oxib -n h1 acm resolve "$(v4_of h3)" dev ib0 2>&1
+# How h1 resolves an address.
+resolution() { # address
+	oxib -n h1 acm resolve "$1" dev ib0 2>&1
 }
 
-check_kept() { # title, why h3 is not asked
+says_queue_pair() { # host
+	matches ' qpn .* \(sidr\)' "$(resolution "$(v4_of "$1")")"
+}
+
+check_kept() { # title, host, why that is not asked
 	local said
-	check "$1: h1 forgets its paths" oxib -n h1 acm paths flush
-	said=$(resolution)
-	check "$1: h3 is not asked, and h1 says why" matches "^sidr +failed .*$2" "$said"
+	said=$(resolution "$(v4_of "$2")")
+	check "$1: $2 is not asked, and h1 says why" matches "^sidr +failed .*$3" "$said"
 	check "$1: h1 knows the queue pair all the same" matches ' qpn .* \(sidr\)' "$said"
 }
 
-# Neither shows anything of the peer: a subnet administrator that is silent, and one that has ended: the kernel of its node refuses.
+is_forgotten() { # host
+	local said
+	said=$(resolution "$(v4_of "$1")")
+	matches '^sidr +failed' "$said" && refused matches ' qpn ' "$said"
+}
+
+set_acm() { # mode
+	at h1 sh -c "echo $1 >/sys/class/net/ib0/acm"
+}
+
+# Exchanges that wait for one path: each asks the subnet administrator when the one before has asked in vain.
+slow_addresses=(10.88.9.{1..8})
+
+give_slow_addresses() {
+	local address gid
+	gid=$(port_field h4 gids/0)
+	for address in "${slow_addresses[@]}"; do
+		printf 'replace %s %s\n' "$address" "$gid"
+	done | cache_at h1 -
+}
+
+resolve_slow_addresses() {
+	local address
+	for address in "${slow_addresses[@]}"; do
+		resolution "$address" >"/tmp/slow.$address" &
+		slow_resolutions+=($!)
+	done
+}
+
+# So many that the last of them take longer than a resolution waits.
+many_under_way() {
+	holds "$(statistic_at h1 sidr-in-flight)" -ge 4
+}
+
+# Nothing of this shows anything of the peers: a subnet administrator that is silent, and one that has ended, as the kernel of its node
+# refuses. With acm=only neither ARP nor neighbour discovery finds a neighbour.
 test_silent_administrator() {
 	[ "$extent" = whole ] || return 0
-	check "h1 knows the queue pair that h3 said" matches ' qpn .* \(sidr\)' "$(resolution)"
+	local slow_resolutions=()
+	check "h1 knows the queue pair that h3 said" says_queue_pair h3
+	check "h1 is to ask the cache alone" set_acm only
+	check "h1 knows the queue pair that h2 said" says_queue_pair h2
+	check "h1 has entries of more addresses of h4" give_slow_addresses
 	check "the subnet manager of h1 goes to sleep" kill -STOP "${sm_processes[h1]}"
-	check_kept "silence" "the subnet administrator does not answer"
-	check "it dies" kill_sm h1
-	check_kept "its end" "no path to the peer is given"
+	check "h1 forgets its paths" oxib -n h1 acm paths flush
+	resolve_slow_addresses
+	check "h1 is to ask h4 for each of them" eventually many_under_way
+	# Takes so long that those above give up meanwhile.
+	check_kept "silence" h3 "the subnet administrator does not answer"
+	check "the subnet manager dies" kill_sm h1
+	wait "${slow_resolutions[@]}"
+	check "those that gave up say that there is no answer yet" \
+		matches '^sidr +no answer .*no answer yet' "$(cat /tmp/slow.*)"
+	check_kept "its end" h3 "no path to the peer is given"
+	check_kept "its end" h2 "no path to the peer is given"
+	check "h1 is to ask h2 by ARP, too" set_acm prefer
+	check "then the queue pair that h2 said is forgotten" eventually is_forgotten h2
 }
 
 # What a peer says of itself would stand in for an entry that is taken away.
