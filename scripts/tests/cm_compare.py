@@ -239,6 +239,35 @@ class Repetitions(unittest.TestCase):
         self.assertEqual(_call([one.req(), one.rep()], again), _retransmission(2))
         self.assertEqual(_call(again, [one.req(), one.rep()]), _retransmission(0, 2))
 
+    def test_each_repeated_req_may_find_the_service_gone(self):
+        again = [_OTHER.req(), _OTHER.req(), _OTHER.req(), _OTHER.rej(reason=_CONSUMER), _OTHER.rej(), _OTHER.rej()]
+        self.assertEqual(_call([_ONE.req(), _ONE.rej(reason=_CONSUMER)], again), _retransmission(4))
+
+    def test_more_rejs_than_repeated_reqs_are_told(self):
+        req, rej, another = _OTHER.req(), _OTHER.rej(reason=_CONSUMER), _OTHER.rej()
+        candidates = {
+            "two other REJs": [req, req, rej, another, another],
+            "a repeated REJ and another": [req, req, rej, rej, another],
+        }
+        for name, candidate in candidates.items():
+            with self.subTest(name):
+                self.assertEqual(
+                    _call([_ONE.req(), _ONE.rej(reason=_CONSUMER)], candidate),
+                    ["different call", " expected: caller:REQ server:REJ", " found:    caller:REQ server:REJ server:REJ"],
+                )
+
+    def test_more_sidr_reps_than_repeated_sidr_reqs_are_told(self):
+        one, other = _Resolution(100), _Resolution(500)
+        candidate = [other.req(), other.req(), other.rep(), other.rep(sidr_status=1), other.rep(sidr_status=1)]
+        self.assertEqual(
+            _call([one.req(), one.rep()], candidate),
+            [
+                "different call",
+                " expected: caller:SIDR_REQ server:SIDR_REP",
+                " found:    caller:SIDR_REQ server:SIDR_REP server:SIDR_REP",
+            ],
+        )
+
     def test_the_first_rej_is_compared(self):
         again = [_OTHER.req(), _OTHER.req(), _OTHER.rej(), _OTHER.rej(reason=_CONSUMER)]
         self.assertEqual(

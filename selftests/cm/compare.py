@@ -9,7 +9,7 @@ compare.py REFERENCE CANDIDATE [NAME...]
     `same STEP` or `different STEP`, and what there is to say of it in lines that begin with a space. On purpose:
 
     early retransmission   a message that is repeated: how often is the sender's own affair, and so is a REQ or SIDR_REQ
-                           that finds the service gone, after the first one was answered
+                           that finds the service gone, after the first one was answered: one answer for each of these
     early MRA              an MRA that the other connection manager had no occasion for
 """
 
@@ -80,9 +80,10 @@ def _masked(conversation):
 
 
 def _answers_repetition(message, essence, repeated):
-    """Whether that is what a REQ or SIDR_REQ got after another one like it had been answered."""
-    asked = {"REJ": "REQ", "SIDR_REP": "SIDR_REQ"}.get(message[1])
-    return asked in repeated and message[:2] in [earlier[:2] for earlier in essence]
+    """Whether that is what a REQ or SIDR_REQ got after another one like it had been answered: one answer for each repetition."""
+    asked = "caller", {"REJ": "REQ", "SIDR_REP": "SIDR_REQ"}.get(message[1])
+    is_owed = repeated.count(message[:2]) < repeated.count(asked)
+    return is_owed and message[:2] in [earlier[:2] for earlier in essence]
 
 
 def _essence(conversation):
@@ -90,7 +91,7 @@ def _essence(conversation):
     essence, answers, repeated = [], [], []
     for message in _masked(conversation):
         if message in essence or message in answers or _answers_repetition(message, essence, repeated):
-            repeated.append(message[1])
+            repeated.append(message[:2])
         elif message[1] == "MRA":
             answers.append(message)
         else:
