@@ -49,6 +49,9 @@ fn mtu_bytes(code: bindings::ib_mtu) -> u32 {
 pub(crate) struct InfinibandPort {
     /// Its LID; 0 if it has none yet.
     pub(crate) lid: u16,
+    /// The LID of its subnet manager's port; 0 if none is known, and if the LID has more than 16
+    /// bits, as on Omni-Path.
+    pub(crate) sm_lid: u16,
     /// Largest payload in bytes of one packet: what its neighbour takes, or, before that is
     /// known, what it could take itself.
     pub(crate) mtu: u32,
@@ -108,6 +111,7 @@ impl Device {
         Ok(InfinibandPort {
             // LIDs of InfiniBand have 16 bits.
             lid: attributes.lid as u16,
+            sm_lid: u16::try_from(attributes.sm_lid).unwrap_or(0),
             mtu: mtu_bytes(code),
             max_mtu: mtu_bytes(attributes.max_mtu),
         })

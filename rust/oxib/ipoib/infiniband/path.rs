@@ -385,7 +385,7 @@ impl Port {
 
     /// Returns the record to ask for: the path from our GID in our partition, with the link's
     /// traffic class.
-    pub(super) fn wanted(&self, gid: Gid) -> Result<PathRecord> {
+    fn wanted(&self, gid: Gid) -> Result<PathRecord> {
         let source = self.source().ok_or(EAGAIN)?;
         let mut wanted = PathRecord::new(PathKind::Infiniband);
         wanted.set_sgid(source.gid());

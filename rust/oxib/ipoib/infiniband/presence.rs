@@ -5,8 +5,12 @@
 //! If a subnet manager ends and its node stays up, the kernel of that node refuses all queries.
 //! `ib_sa` reports this as it reports that there is no path, or that the SA is busy: `EINVAL`. A
 //! path in use and a membership are not lost for that. So after the refusal of one that was good
-//! before, the SA is asked for the path from the port to itself. As long as it does not give that
-//! one or another, further refusals say nothing.
+//! before, the SA is asked for the path to its subnet manager's port. As long as it does not give
+//! that one or another, further refusals say nothing.
+//!
+//! That path is asked for by the LID, and in any partition: the subnet manager's port is a full
+//! member of the default partition, so each port that reaches it has a path there. There is none
+//! between limited members, and none from such a port to itself.
 
 use kernel::{
     prelude::*,
@@ -18,19 +22,28 @@ use super::{
     Interface,
     Port, //
 };
-use crate::rdma::sa::path::{
-    Answer,
-    Asker,
-    Components, //
+use crate::{
+    rdma::{
+        path::{
+            PathKind,
+            PathRecord, //
+        },
+        sa::path::{
+            Answer,
+            Asker,
+            Components, //
+        }, //
+    },
+    wire::gid::Gid, //
 };
 
-/// The query for the path from the port to itself, as long as it is under way.
-struct OwnPathQuery {
+/// The query that finds out whether there is an SA, as long as it is under way.
+struct Check {
     port: Arc<Port>,
     number: u64,
 }
 
-impl Asker for OwnPathQuery {
+impl Asker for Check {
     fn answered(self: KBox<Self>, answer: Answer) {
         let Self { port, number } = KBox::into_inner(self);
         port.paths.lock().ended(number);
@@ -65,26 +78,45 @@ impl Port {
     pub(super) fn check_sa(self: &Arc<Self>, interface: &Arc<Interface>) {
         let (port, interface) = (self.clone(), interface.clone());
         // Without memory at the moment, the next refusal will do.
-        let _ = self.queue.spawn(move || port.ask_own_path(&interface));
+        let _ = self
+            .queue
+            .spawn(move || port.ask_path_to_manager(&interface));
     }
 
-    /// Asks the SA for the path from the port to itself. Sleeps.
-    fn ask_own_path(self: &Arc<Self>, interface: &Interface) {
-        let own = self.source_gid().ok_or(EAGAIN);
-        let Ok(wanted) = own.and_then(|gid| self.wanted(gid)) else {
+    /// Returns the record to ask for: the path to the port of the subnet manager.
+    ///
+    /// # Errors
+    ///
+    /// `EAGAIN` while the port has no GID, or knows no subnet manager; the device's error.
+    fn path_to_manager(&self) -> Result<PathRecord> {
+        let manager = self.device().infiniband_port(self.number)?.sm_lid;
+        // Not the source GID: that can be an alias, which the SA may not know any more.
+        let own = self.device().gid(self.number, 0).ok_or(EAGAIN)?.gid();
+        if manager == 0 || own == Gid::ZERO {
+            return Err(EAGAIN);
+        }
+        let mut wanted = PathRecord::new(PathKind::Infiniband);
+        wanted.set_sgid(own);
+        wanted.set_dlid(manager);
+        Ok(wanted)
+    }
+
+    /// Asks the SA for the path to the port of its subnet manager. Sleeps.
+    fn ask_path_to_manager(self: &Arc<Self>, interface: &Interface) {
+        let Ok(wanted) = self.path_to_manager() else {
             return;
         };
         let Some(number) = self.paths.lock().start_check() else {
             return;
         };
-        let query = OwnPathQuery {
+        let check = Check {
             port: self.clone(),
             number,
         };
-        let begun = KBox::new(query, GFP_KERNEL)
+        let begun = KBox::new(check, GFP_KERNEL)
             .map_err(Error::from)
-            .and_then(|query| {
-                let begun = self.sa.ask_path(wanted, Components::LINK, TIMEOUT, query);
+            .and_then(|check| {
+                let begun = self.sa.ask_path(wanted, Components::TO_LID, TIMEOUT, check);
                 begun.map_err(|(error, _)| error)
             });
         match begun {

@@ -26,18 +26,23 @@ use crate::{
     rdma::path::PathRecord, //
 };
 
-/// Components that every query names: both GIDs, one path, the P_Key.
-const COMPONENTS: u64 = component(2) | component(3) | component(12) | component(13);
+/// Components that every query names: the source GID, and one path.
+const COMPONENTS: u64 = component(3) | component(12);
 
 /// Components that a query names besides.
 #[derive(Clone, Copy)]
 pub(crate) struct Components(u64);
 
 impl Components {
-    /// The traffic class, as the paths of a link have it.
-    pub(crate) const LINK: Self = Self(component(10));
-    /// Both halves of the service ID.
-    pub(crate) const SERVICE: Self = Self(component(0) | component(1));
+    /// The destination by its GID, and the P_Key.
+    const TO_GID: Self = Self(component(2) | component(13));
+    /// The destination by its LID, in any partition.
+    pub(crate) const TO_LID: Self = Self(component(4));
+    /// The destination by its GID, the P_Key, and the traffic class, as the paths of a link have
+    /// them.
+    pub(crate) const LINK: Self = Self(Self::TO_GID.0 | component(10));
+    /// The destination by its GID, the P_Key, and both halves of the service ID.
+    pub(crate) const SERVICE: Self = Self(Self::TO_GID.0 | component(0) | component(1));
     /// The class of the quality of service.
     pub(crate) const QOS_CLASS: Self = Self(component(14));
 
@@ -145,8 +150,8 @@ struct Context<A> {
 pub(crate) type NotBegun<A> = (Error, KBox<A>);
 
 impl Client {
-    /// Asks for the path between the GIDs of `wanted` with its P_Key, and what `named` says of it.
-    /// It is asked again a few times until `timeout` milliseconds are over. Sleeps.
+    /// Asks for a path from the source GID of `wanted` that has all that `named` names, as `wanted`
+    /// has it. The SA is asked again a few times until `timeout` milliseconds are over. Sleeps.
     ///
     /// # Errors
     ///
@@ -289,6 +294,20 @@ unsafe extern "C" fn answered<A: Asker>(
 #[kernel::prelude::kunit_tests(oxib_sa_path)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn queries_name_what_they_are_for() {
+        for (named, expected) in [
+            (Components::LINK, &[2, 3, 10, 12, 13][..]),
+            (Components::SERVICE, &[0, 1, 2, 3, 12, 13][..]),
+            (Components::TO_LID, &[3, 4, 12][..]),
+        ] {
+            let expected = expected
+                .iter()
+                .fold(0, |mask, number| mask | component(*number));
+            assert_eq!(COMPONENTS | named.0, expected);
+        }
+    }
 
     #[test]
     fn a_query_is_called_off_until_its_answer_alone() -> Result {
