@@ -26,6 +26,12 @@ pub(crate) const STALE_PATHS: Rate = Rate {
     every: 125,
 };
 
+/// The rate at which a port finds out whether there is an SA, after refusals.
+pub(crate) const SA_CHECKS: Rate = Rate {
+    most: 1,
+    every: 1000,
+};
+
 /// Longest time until one is followed up, in milliseconds: not all nodes ask at the same moment.
 pub(crate) const SPREAD: u32 = 500;
 

@@ -309,7 +309,7 @@ impl Port {
                 Ok(Join::Member)
             }
             Some(Answer::Refused(error)) => {
-                let has_sa = self.known_paths.has_sa();
+                let has_sa = self.known_paths.presence.lock().has_sa();
                 let is_refused = full.refusals.note(error, has_sa, work::milliseconds());
                 // The next time it is asked for again.
                 full.forget_answer();

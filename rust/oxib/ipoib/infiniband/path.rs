@@ -447,7 +447,7 @@ impl Port {
         match answer {
             Answer::Path(path) => match answer::check_path(wanted, &path) {
                 Ok(()) => {
-                    self.known_paths.note_sa(true);
+                    self.known_paths.presence.lock().note_path();
                     Ok(path)
                 }
                 Err(wrong) => {

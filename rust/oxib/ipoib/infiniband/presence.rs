@@ -23,6 +23,10 @@ use super::{
     Port, //
 };
 use crate::{
+    acm::budget::{
+        self,
+        Budget, //
+    },
     rdma::{
         path::{
             PathKind,
@@ -34,8 +38,49 @@ use crate::{
             Components, //
         }, //
     },
-    wire::gid::Gid, //
+    wire::gid::Gid,
+    work, //
 };
+
+/// Knowledge of the SA, which all interfaces of a port share.
+pub(super) struct Presence {
+    has_sa: bool,
+    checks: Budget,
+}
+
+impl Presence {
+    /// Assumes that there is an SA, until a check says otherwise.
+    pub(super) const fn new() -> Self {
+        Self {
+            has_sa: true,
+            checks: Budget::new(budget::SA_CHECKS),
+        }
+    }
+
+    /// Returns whether there is an SA that gives paths, as far as is known.
+    pub(super) fn has_sa(&self) -> bool {
+        self.has_sa
+    }
+
+    /// Returns whether a check may begin at time `now` (milliseconds), and counts that.
+    fn take_check(&mut self, now: u64) -> bool {
+        self.checks.take(now)
+    }
+
+    /// Notes that the SA has given a path.
+    pub(super) fn note_path(&mut self) {
+        self.has_sa = true;
+    }
+
+    /// Notes the answer to a check. One that was not answered, or was called off, says nothing.
+    fn note_check(&mut self, answer: &Answer) {
+        match answer {
+            Answer::Path(_) => self.has_sa = true,
+            Answer::None => self.has_sa = false,
+            Answer::Silence => {}
+        }
+    }
+}
 
 /// The query that finds out whether there is an SA, as long as it is under way.
 struct Check {
@@ -47,7 +92,7 @@ impl Asker for Check {
     fn answered(self: KBox<Self>, answer: Answer) {
         let Self { port, number } = KBox::into_inner(self);
         port.paths.lock().ended(number);
-        port.known_paths.note_sa(matches!(answer, Answer::Path(_)));
+        port.known_paths.presence.lock().note_check(&answer);
     }
 }
 
@@ -71,11 +116,17 @@ impl Port {
         if error == ENXIO {
             self.check_sa(interface);
         }
-        of_refresh(error, self.known_paths.has_sa())
+        let has_sa = self.known_paths.presence.lock().has_sa();
+        of_refresh(error, has_sa)
     }
 
-    /// Finds out soon whether there is an SA. Any context.
+    /// Finds out soon whether there is an SA, unless that was begun a moment ago. Any context.
     pub(super) fn check_sa(self: &Arc<Self>, interface: &Arc<Interface>) {
+        let now = work::milliseconds();
+        let may_begin = self.known_paths.presence.lock().take_check(now);
+        if !may_begin {
+            return;
+        }
         let (port, interface) = (self.clone(), interface.clone());
         // Without memory at the moment, the next refusal will do.
         let _ = self
@@ -141,5 +192,35 @@ mod tests {
         ] {
             assert_eq!(of_refresh(error, has_sa), expected);
         }
+    }
+
+    #[test]
+    fn only_answers_say_whether_there_is_an_administrator() {
+        let path = Answer::Path(PathRecord::new(PathKind::Infiniband));
+        let mut presence = Presence::new();
+        assert!(presence.has_sa());
+        for (answer, expected) in [
+            (Answer::Silence, true),
+            (Answer::None, false),
+            (Answer::Silence, false),
+            (path, true),
+            (Answer::Silence, true),
+            (Answer::None, false),
+        ] {
+            presence.note_check(&answer);
+            assert_eq!(presence.has_sa(), expected);
+        }
+        presence.note_path();
+        assert!(presence.has_sa());
+    }
+
+    #[test]
+    fn checks_have_a_rate() {
+        let (mut presence, now) = (Presence::new(), 1_000_000);
+        assert!(presence.take_check(now));
+        assert!(!presence.take_check(now));
+        assert!(!presence.take_check(now + 999));
+        assert!(presence.take_check(now + 1000));
+        assert!(!presence.take_check(now + 1000));
     }
 }

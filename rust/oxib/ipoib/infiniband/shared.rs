@@ -2,11 +2,6 @@
 
 //! The paths that all interfaces of a port share.
 
-use core::sync::atomic::{
-    AtomicBool,
-    Ordering, //
-};
-
 use kernel::{
     prelude::*,
     str::CString,
@@ -19,6 +14,7 @@ use kernel::{
 };
 
 use super::{
+    presence::Presence,
     program,
     Interface,
     Port,
@@ -131,9 +127,9 @@ pub(crate) struct PortPaths {
     /// Budgets of the sources that have this node search by asking it something.
     #[pin]
     sources: SpinLockBh<Sources>,
-    /// The last path that was asked for to find out whether there is an SA was given, or another
-    /// one since: see [`super::presence`].
-    has_sa: AtomicBool,
+    /// Whether there is an SA.
+    #[pin]
+    pub(super) presence: SpinLockBh<Presence>,
 }
 
 /// A path as it is shown.
@@ -170,7 +166,7 @@ impl PortPaths {
                     Budget::new(budget::STALE_PATHS),
                     "oxib_port_stale"
                 ),
-                has_sa: AtomicBool::new(true),
+                presence <- new_spinlock_bh!(Presence::new(), "oxib_port_presence"),
             }),
             GFP_KERNEL,
         )
@@ -274,17 +270,6 @@ impl PortPaths {
     pub(super) fn may_ask_again(&self) -> bool {
         let now = work::milliseconds();
         self.stale_budget.lock().take(now)
-    }
-
-    /// Notes whether there is an SA that gives paths.
-    pub(super) fn note_sa(&self, has_sa: bool) {
-        // Relaxed: nothing but the flag is read by it.
-        self.has_sa.store(has_sa, Ordering::Relaxed);
-    }
-
-    /// Returns whether there is an SA that gives paths, as far as is known.
-    pub(super) fn has_sa(&self) -> bool {
-        self.has_sa.load(Ordering::Relaxed)
     }
 
     /// Returns the number of known paths in some partitions.
