@@ -519,7 +519,8 @@ mod tests {
         let mut paths = Paths::new()?;
         // How many of a kind there may be, and how one of it begins.
         type Start = fn(&mut Paths) -> Option<u64>;
-        let kinds: [(usize, Start); 3] = [
+        let kinds: [(usize, Start); 4] = [
+            (CHECKS, Paths::start_check),
             (PROGRAMS, Paths::start_program_query),
             (TASKS, Paths::start_task_query),
             (WINDOW, Paths::start_search_query),
@@ -534,7 +535,7 @@ mod tests {
             }
             assert_eq!(start(&mut paths), None);
         }
-        assert_eq!(paths.pending().count(), PROGRAMS + TASKS + WINDOW);
+        assert_eq!(paths.pending().count(), CHECKS + PROGRAMS + TASKS + WINDOW);
         // The first query of a kind that ends makes room for another one of that kind alone.
         let mut first = 1;
         for (place, (most, start)) in kinds.into_iter().enumerate() {
