@@ -11,10 +11,6 @@
 
 . selftests/lib/infiniband.sh
 
-register_again() { # host
-	at h4 python3 selftests/infiniband/reregister.py "$(umad_of h4)" "$(port_number "$1" lid)"
-}
-
 # Nothing shows that the packets arrive: an answer to the stack's own question for the neighbour would, and the SA would not be
 # asked.
 keep_sending() { # from host, to host
@@ -46,8 +42,8 @@ carrier_changes() {
 	at h1 cat /sys/class/net/ib0/carrier_changes
 }
 
-# So many that the path to h2 has been refused three times. With each refusal of that path, and of the broadcast group, goes
-# another query, of which the answer tells whether there is an SA.
+# So many that the path to h2 has been refused three times. After refusals of that path, and of the broadcast group, goes another
+# query, one a second at most, of which the answer tells whether there is an SA.
 queries=10
 
 # In so many seconds a group is asked for again at the latest after it was refused for a minute.

@@ -3,8 +3,8 @@
 #
 # What no good subnet administrator (SA) says: answers to questions about paths and groups that are about something else, in
 # the wrong partition, too short, too late, twice, or that never come. And neighbours whose hardware addresses are none. No
-# packet goes by what is wrong, it is counted and said, and as soon as an answer is right all goes on. OpenSM brings the fabric
-# up and dies; then a program in its place (sa.py) answers.
+# packet goes by what is wrong, it is counted and said, and as soon as an answer is right all goes on. An SA that refuses again
+# and again what it gave before is believed. OpenSM brings the fabric up and dies; then a program in its place (sa.py) answers.
 #
 # nodes: 1
 # kernels: fast
@@ -38,6 +38,8 @@ what_is_so() {
 	for ((number = 1; number <= ${#ways[@]}; number++)); do
 		printf 'port %s %d\n' "$(gid_of_way "$number")" "$(port_number h2 lid)"
 	done
+	# The SA gives no path from h1 to itself.
+	printf 'limited %s\n' "$(gid_of h1)"
 	groups_there
 	printf 'mlid %s\nown %d\n' "$(groups_there | awk -v group="$broadcast" '$2 == group { print $3 }')" "$(port_number h4 lid)"
 }
@@ -154,6 +156,25 @@ test_paths() {
 	check "what was given up was answered then, in vain" was_asked '^late fe80::bad'
 }
 
+# --- a path that is refused ------------------------------------------------------------------------------------------------------
+
+# The GID of the first of the ways, with all its groups.
+first_way=fe80:0:0:0:bad:0:0:1
+
+# A path in use is refused again and again. h1 finds out that there is an SA, also as a limited member, which has no path to itself.
+test_refusals() {
+	check "h1 sends to h2 by a way" eventually host_answers h1 "$(address_of_way 1)"
+	check_equal "it knows the path" yes "$(knows_path h1 "$first_way")"
+	answer_so "$(gid_of_way 1) status 0x0300"
+	cp "$asked" "$asked.before"
+	check "h1 is to register again" register_again h1
+	check "the path is given up" eventually has_lost_path h1 "$first_way" "$(address_of_way 1)"
+	check "after it was refused" was_asked_again "^path $(gid_of_way 1) status"
+	check "another way leads there" eventually host_answers h1 "$(address_of_way 2)"
+	answer_so
+	check "with a right answer the first one does, too" eventually host_answers h1 "$(address_of_way 1)"
+}
+
 # --- groups ----------------------------------------------------------------------------------------------------------------------
 
 # Of groups, what is answered about each, and whether h1 is a member then. An answer that has another value than was asked for
@@ -246,10 +267,6 @@ test_broadcast() {
 
 # --- a broadcast group that is not renewed ------------------------------------------------------------------------------------------
 
-register_again() { # host
-	at h4 python3 selftests/infiniband/reregister.py "$(umad_of h4)" "$(port_number "$1" lid)"
-}
-
 # 239.9.8.7, as debugfs writes it.
 elsewhere=ff12:401b:ffff:0:0:0:f09:807
 
@@ -266,7 +283,6 @@ wait_has_ended() { # with more than so many destinations that were not found
 # The memberships end, and that of the broadcast group is not granted again. It is heard as before; other groups are not found.
 test_renewal() {
 	local failed
-	mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 	answer_so "$broadcast never"
 	cp "$asked" "$asked.before"
 	check "h1 is to register again" register_again h1
@@ -281,6 +297,32 @@ test_renewal() {
 	answer_so
 	at h1 python3 selftests/ipoib/group.py say 239.9.8.7 5000 goes
 	check "with a right answer the broadcast group is renewed" eventually was_asked_again "^join $broadcast good"
+	check "h1 is reached" eventually host_reaches h2 "$(v4_of h1)"
+}
+
+# What the log of h1 has of a broadcast group that it may not join.
+refusals_logged() {
+	dmesg | grep -c 'infiniband h1: ib0: port 1 cannot join the broadcast group'
+}
+
+more_are_logged() { # than so many
+	holds "$(refusals_logged)" -gt "$1"
+}
+
+# It is asked for again and again, and refused each time: after a minute it is given up.
+test_refused_renewal() {
+	local lines
+	lines=$(refusals_logged)
+	answer_so "$broadcast status 0x0200"
+	cp "$asked" "$asked.before"
+	check "h1 is to register again" register_again h1
+	check "it asks for the broadcast group, and is refused" eventually was_asked_again "^join $broadcast status"
+	check "it keeps its carrier" has_carrier h1
+	pause 45
+	check "after a minute of refusals it has none" eventually has_no_carrier h1
+	check "the log says so" eventually more_are_logged "$lines"
+	answer_so
+	check "with a right answer it has carrier" eventually has_carrier h1
 	check "h1 is reached" eventually host_reaches h2 "$(v4_of h1)"
 }
 
@@ -389,13 +431,16 @@ load_driver oxib || bail_out "oxib could not be loaded"
 check "each host has an interface with carrier" interfaces_up "${hosts[@]}"
 check "h1 reaches h2" eventually host_reaches h1 "$(v4_of h2)"
 check "h1 asks for h3 by IPv6" eventually host_reaches h1 "$(v6_of h3)"
+mount_debugfs
 what_is_so >"$facts.good"
 answer_so
 check "the subnet manager dies" kill_sm h4
 check "another one answers in its place" play_sa
 test_paths
+test_refusals
 test_groups
 test_renewal
+test_refused_renewal
 test_broadcast
 check "h1 has its addresses, of which a small MTU took one" interface_up h1
 test_strangers

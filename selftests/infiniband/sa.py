@@ -10,6 +10,7 @@ FILE has a line for each thing known, and is read again for each question:
     group MGID LID            that group has LID
     mlid LID                  of all other groups
     own LID                   of the SA's own port
+    limited GID               the port at GID is a limited member of its partitions: it has no path to another one, nor to itself
     ask GID HOW [NUMBER]      what is asked about GID (a path there, that group) is answered so: see `Answers` and
                               _DELIVERIES
 
@@ -38,6 +39,8 @@ _PATH_RECORD = struct.Struct(">Q16s16sHHIBBHHBBBB6x")
 # MCMemberRecord (15.2.5.17): MGID, port's GID, Q_Key, MLID, MTU, traffic class, P_Key, rate, life time, SL with flow label and
 # hop limit, scope and join state, proxy.
 _GROUP_RECORD = struct.Struct(">16s16sIHBBHBBIBB2x")
+# The component of a path that is its end, by the GID. Without it the end is the port with the LID.
+_DGID = 1 << 2
 _EXACTLY = 2 << 6
 _RATE, _LIFE = 3, 14
 _QKEY = 0x0B1B
@@ -62,20 +65,30 @@ class Subnet:
 
     def __init__(self, path):
         # LIDs of ports and of groups.
-        self.ports, self.hows, self.mlid, self.own = {}, {}, 0xC000, 1
+        self.ports, self.limited, self.hows, self.mlid, self.own = {}, set(), {}, 0xC000, 1
         for line in Path(path).read_text(encoding="ascii").splitlines():
             what, *words = line.split()
             if what in ("port", "group"):
                 self.ports[ipaddress.IPv6Address(words[0]).packed] = int(words[1], 0)
+            elif what == "limited":
+                self.limited.add(ipaddress.IPv6Address(words[0]).packed)
             elif what == "ask":
                 self.hows[ipaddress.IPv6Address(words[0]).packed] = words[1], int((words + ["0"])[2], 0)
             else:
                 setattr(self, what, int(words[0], 0))
 
-    def path(self, record):
-        """The record of the path that is asked for; None if there is none."""
+    def end(self, mad):
+        """The GID to which a path is asked for, zero if there is none."""
+        values = _PATH_RECORD.unpack(mad.record[: _PATH_RECORD.size])
+        if mad.mask & _DGID:
+            return values[1]
+        return next((gid for gid, lid in self.ports.items() if lid == values[3]), bytes(16))
+
+    def path(self, end, record):
+        """The record of the path to `end` that is asked for; None if there is none."""
         values = list(_PATH_RECORD.unpack(record[: _PATH_RECORD.size]))
-        if values[1] not in self.ports or values[2] not in self.ports:
+        values[1] = end
+        if values[1] not in self.ports or values[2] not in self.ports or {values[1], values[2]} <= self.limited:
             return None
         values[3], values[4] = self.ports[values[1]], self.ports[values[2]]
         values[7] = 0x80 | 1
@@ -225,7 +238,8 @@ class Administrator:
     @staticmethod
     def _good(mad, subnet):
         if mad.attribute == _PATH and mad.method == _GET:
-            return mad.record[8:24], subnet.path(mad.record)
+            end = subnet.end(mad)
+            return end, subnet.path(end, mad.record)
         if mad.attribute == _GROUP and mad.method in (_SET, _DELETE):
             return mad.record[:16], subnet.group(mad.record)
         return bytes(16), None

@@ -116,6 +116,32 @@ join_state() { # group, host, place
 		/ScopeState\.+/ { sub(/.*\.\.+/, ""); if (mgid == group && port == gid) print substr($0, length($0)) }' <<<"$records"
 }
 
+# A port's clients are to register again, as when a subnet manager comes: h4 tells the port.
+register_again() { # host
+	at h4 python3 selftests/infiniband/reregister.py "$(umad_of h4)" "$(port_number "$1" lid)"
+}
+
+mount_debugfs() {
+	mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+}
+
+# As debugfs has them: without leading zeros, all groups.
+debug_gid() { # GID
+	sed -E 's/(^|:)0+([0-9a-f])/\1\2/g' <<<"$1"
+}
+
+# Whether ib0 of a host knows a path to a destination, as debugfs says: yes or no; nothing if it wants none.
+knows_path() { # host, GID
+	awk -v gid="$(debug_gid "$2")" '$1 == "GID:" { is_it = $2 == gid } is_it && $1 == "complete:" { print $2 }' \
+		"/sys/kernel/debug/ipoib/ib0@$1_path"
+}
+
+# A packet to that destination finds no path.
+has_lost_path() { # host, GID, IP address there
+	host_answers "$1" "$3" -W 1
+	equal no "$(knows_path "$1" "$2")"
+}
+
 # --- traffic -------------------------------------------------------------------------------------------------------------------
 
 # What iperf3 sends if it is not told. Most of it does not fit in the sender's buffers: what is there when the sender has
