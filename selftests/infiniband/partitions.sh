@@ -3,7 +3,8 @@
 #
 # Partitions that the subnet manager changes under interfaces that are in use: another P_Key comes first in a port's table, and
 # the port's own interface goes to that partition and comes back; full members become limited ones; the P_Key is taken away
-# and given back. And a peer whose LID changes without anybody being told.
+# and given back. A peer that goes, of which a limited member learns as others do. And a peer whose LID changes without anybody
+# being told.
 #
 # nodes: 1
 # kernels: fast
@@ -104,6 +105,27 @@ test_first() {
 	check "it goes" at h1 ip link delete c1
 }
 
+# The subnet manager does not have it any more.
+is_out_of_subnet() { # host
+	local nodes
+	nodes=$(at "$sm_host" saquery -N) && ! grep -qE "NodeDescription\.+ *$1\$" <<<"$nodes"
+}
+
+# OpenSM gives no path to h1 then, and none from h2, a limited member, to itself. The path in use is given up all the same.
+test_gone() {
+	local gid
+	gid=$(port_field h1 gids/0)
+	check "h2 keeps h1 for a neighbour" at h2 ip neighbour change "$(v4_of h1)" dev ib0 nud permanent
+	check_equal "it knows the path" yes "$(knows_path h2 "$gid")"
+	check "the cable of h1 is pulled" pull h1
+	check "the subnet manager sees that" eventually is_out_of_subnet h1
+	check "h2 is to register again" register_again h2
+	check "it gives the path up" eventually has_lost_path h2 "$gid" "$(v4_of h1)"
+	check "the cable is put back" put_back h1
+	check "h1 is to be found anew" at h2 ip neighbour delete "$(v4_of h1)" dev ib0
+	check "h2 reaches it" eventually host_reaches h2 "$(v4_of h1)"
+}
+
 test_limited() {
 	write_partitions "$(members h1=full h2=limited h3=limited)"
 	for host in h2 h3; do
@@ -111,6 +133,7 @@ test_limited() {
 		check "$host: ib0 is shown as a full one's" is_in "$host" 0xffff
 	done
 	check "h2 reaches a full member" eventually host_reaches h2 "$(v4_of h1)"
+	test_gone
 	check "a full member reaches h3" eventually host_reaches h1 "$(v4_of h3)"
 	flush_neighbours h2 h3
 	check_refused "limited members do not reach each other" host_answers h2 "$(v4_of h3)"
@@ -186,6 +209,7 @@ set_mode() { # host, datagram|connected
 bring_up_fabric star "$sm_host"
 load_driver oxib || bail_out "oxib could not be loaded"
 check "each host has an interface with carrier" interfaces_up "${hosts[@]}"
+mount_debugfs
 for host in h2 h3; do
 	check "$host is a member of a group" listening "$host"
 done
