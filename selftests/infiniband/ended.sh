@@ -42,8 +42,8 @@ carrier_changes() {
 	at h1 cat /sys/class/net/ib0/carrier_changes
 }
 
-# So many that the path to h2 has been refused three times. After refusals of that path, and of the broadcast group, goes another
-# query, one a second at most, of which the answer tells whether there is an SA.
+# So many that the path to h2 has been refused three times. After each refusal goes another query, one a second at most, of which the
+# answer tells whether there is an SA.
 queries=10
 
 # In so many seconds a group is asked for again at the latest after it was refused for a minute.

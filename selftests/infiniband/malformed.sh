@@ -161,7 +161,7 @@ test_paths() {
 # The GID of the first of the ways, with all its groups.
 first_way=fe80:0:0:0:bad:0:0:1
 
-# A path in use is refused again and again. h1 finds out that there is an SA, also as a limited member, which has no path to itself.
+# A path in use is refused again and again.
 test_refusals() {
 	check "h1 sends to h2 by a way" eventually host_answers h1 "$(address_of_way 1)"
 	check_equal "it knows the path" yes "$(knows_path h1 "$first_way")"
@@ -309,7 +309,8 @@ more_are_logged() { # than so many
 	holds "$(refusals_logged)" -gt "$1"
 }
 
-# It is asked for again and again, and refused each time: after a minute it is given up.
+# It is asked for again and again, and refused each time: after a minute it is given up. h1 asks for no path meanwhile, and finds out
+# that there is an SA, also as a limited member, which has no path to itself.
 test_refused_renewal() {
 	local lines
 	lines=$(refusals_logged)

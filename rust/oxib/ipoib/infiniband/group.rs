@@ -309,7 +309,7 @@ impl Port {
                 Ok(Join::Member)
             }
             Some(Answer::Refused(error)) => {
-                let has_sa = self.known_paths.presence.lock().has_sa();
+                let has_sa = self.known_paths.has_sa();
                 let is_refused = full.refusals.note(error, has_sa, work::milliseconds());
                 // The next time it is asked for again.
                 full.forget_answer();
@@ -581,7 +581,7 @@ mod tests {
     #[test]
     fn refusals_without_an_administrator_end_no_membership() {
         let mut refusals = Refusals::default();
-        // Until it is found out, the first one counts.
+        // There was one of late.
         assert!(!refusals.note(EINVAL, true, 0));
         for now in [1000, REFUSED_MS, 100 * REFUSED_MS] {
             assert!(!refusals.note(EINVAL, false, now));

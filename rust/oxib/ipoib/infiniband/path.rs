@@ -46,7 +46,8 @@ use crate::{
             Query, //
         }, //
     },
-    wire::gid::Gid, //
+    wire::gid::Gid,
+    work, //
 };
 
 /// Most queries of searches at a time.
@@ -447,7 +448,8 @@ impl Port {
         match answer {
             Answer::Path(path) => match answer::check_path(wanted, &path) {
                 Ok(()) => {
-                    self.known_paths.presence.lock().note_path();
+                    let now = work::milliseconds();
+                    self.known_paths.presence.lock().note_path(now);
                     Ok(path)
                 }
                 Err(wrong) => {

@@ -4,13 +4,15 @@
 //!
 //! If a subnet manager ends and its node stays up, the kernel of that node refuses all queries.
 //! `ib_sa` reports this as it reports that there is no path, or that the SA is busy: `EINVAL`. A
-//! path in use and a membership are not lost for that. So after the refusal of one that was good
-//! before, the SA is asked for the path to its subnet manager's port. As long as it does not give
-//! that one or another, further refusals say nothing.
+//! path in use and a membership are not lost for that: a refusal of what was good before counts
+//! only if the SA has given a path of late. If it has given none, it is asked for the path to its
+//! subnet manager's port.
 //!
-//! That path is asked for by the LID, and in any partition: the subnet manager's port is a full
-//! member of the default partition, so each port that reaches it has a path there. There is none
-//! between limited members, and none from such a port to itself.
+//! That path is asked for in any partition: the subnet manager's port is a full member of the
+//! default partition, so each port that reaches it has a path there. There is none between limited
+//! members, and none from such a port to itself. The port is named by its LID, which is all that is
+//! known of it at first, and then by the GID in the answer: OpenSM finds a GID in a table, and a
+//! LID by a walk through all ports of the subnet.
 
 use kernel::{
     prelude::*,
@@ -42,41 +44,79 @@ use crate::{
     work, //
 };
 
+/// Time for which an SA that has given a path is taken for present, in milliseconds. What is
+/// refused is asked for again before.
+const SEEN_MS: u64 = 60_000;
+
+/// Time after which a refusal has the SA checked, in milliseconds: before that, a path is not
+/// refused so often that it is dropped.
+const CHECK_MS: u64 = 1000;
+
+/// Port of a subnet manager.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Manager {
+    lid: u16,
+    /// Its GID, once the SA has said it.
+    gid: Option<Gid>,
+}
+
 /// Knowledge of the SA, which all interfaces of a port share.
 pub(super) struct Presence {
-    has_sa: bool,
+    /// Time at which the SA gave a path last, in milliseconds; `None` at first, and since it gave
+    /// none to the subnet manager's port.
+    seen: Option<u64>,
+    /// The port to which it gave one.
+    manager: Option<Manager>,
     checks: Budget,
 }
 
 impl Presence {
-    /// Assumes that there is an SA, until a check says otherwise.
+    /// Creates the knowledge of a port that has asked for no path.
     pub(super) const fn new() -> Self {
         Self {
-            has_sa: true,
+            seen: None,
+            manager: None,
             checks: Budget::new(budget::SA_CHECKS),
         }
     }
 
-    /// Returns whether there is an SA that gives paths, as far as is known.
-    pub(super) fn has_sa(&self) -> bool {
-        self.has_sa
+    /// Returns whether an SA gives paths at time `now` (milliseconds), as far as is known.
+    pub(super) fn has_sa(&self, now: u64) -> bool {
+        self.seen.is_some_and(|seen| now < seen + SEEN_MS)
     }
 
-    /// Returns whether a check may begin at time `now` (milliseconds), and counts that.
+    /// Returns whether a check is to begin at time `now` (milliseconds), and counts that.
     fn take_check(&mut self, now: u64) -> bool {
-        self.checks.take(now)
+        self.seen.is_none_or(|seen| now >= seen + CHECK_MS) && self.checks.take(now)
     }
 
-    /// Notes that the SA has given a path.
-    pub(super) fn note_path(&mut self) {
-        self.has_sa = true;
+    /// Returns the port to which a path is asked for, of the subnet manager at `lid`.
+    fn manager_at(&self, lid: u16) -> Manager {
+        match self.manager {
+            Some(manager) if manager.lid == lid => manager,
+            _ => Manager { lid, gid: None },
+        }
     }
 
-    /// Notes the answer to a check. One that was not answered, or was called off, says nothing.
-    fn note_check(&mut self, answer: &Answer) {
+    /// Notes that the SA has given a path at time `now` (milliseconds).
+    pub(super) fn note_path(&mut self, now: u64) {
+        self.seen = Some(now);
+    }
+
+    /// Notes the answer to a check at time `now` (milliseconds), which was for the path to the port
+    /// at `lid`. One that was not answered, or was called off, says nothing.
+    fn note_check(&mut self, lid: u16, answer: &Answer, now: u64) {
         match answer {
-            Answer::Path(_) => self.has_sa = true,
-            Answer::None => self.has_sa = false,
+            Answer::Path(path) => {
+                self.seen = Some(now);
+                let gid = Some(path.dgid());
+                self.manager = Some(Manager { lid, gid });
+            }
+            Answer::None => {
+                self.seen = None;
+                // Another port may have the LID by now.
+                self.manager = None;
+            }
             Answer::Silence => {}
         }
     }
@@ -86,13 +126,16 @@ impl Presence {
 struct Check {
     port: Arc<Port>,
     number: u64,
+    /// The LID of the subnet manager's port.
+    lid: u16,
 }
 
 impl Asker for Check {
     fn answered(self: KBox<Self>, answer: Answer) {
-        let Self { port, number } = KBox::into_inner(self);
+        let Self { port, number, lid } = KBox::into_inner(self);
         port.paths.lock().ended(number);
-        port.known_paths.presence.lock().note_check(&answer);
+        let mut presence = port.known_paths.presence.lock();
+        presence.note_check(lid, &answer, work::milliseconds());
     }
 }
 
@@ -106,7 +149,7 @@ fn of_refresh(error: Error, has_sa: bool) -> Error {
 }
 
 impl Port {
-    /// Returns what the error of a search says of a path that is in use. After a refusal it is
+    /// Returns what the error of a search says of a path that is in use. After a refusal it may be
     /// found out whether there is an SA.
     pub(super) fn error_of_refresh(
         self: &Arc<Self>,
@@ -116,11 +159,12 @@ impl Port {
         if error == ENXIO {
             self.check_sa(interface);
         }
-        let has_sa = self.known_paths.presence.lock().has_sa();
+        let has_sa = self.known_paths.has_sa();
         of_refresh(error, has_sa)
     }
 
-    /// Finds out soon whether there is an SA, unless that was begun a moment ago. Any context.
+    /// Finds out soon whether there is an SA, unless that is known or was begun a moment ago. Any
+    /// context.
     pub(super) fn check_sa(self: &Arc<Self>, interface: &Arc<Interface>) {
         let now = work::milliseconds();
         let may_begin = self.known_paths.presence.lock().take_check(now);
@@ -134,28 +178,36 @@ impl Port {
             .spawn(move || port.ask_path_to_manager(&interface));
     }
 
-    /// Returns the record to ask for: the path to the port of the subnet manager.
+    /// Returns the subnet manager's port, and the path to it to ask for.
     ///
     /// # Errors
     ///
     /// `EAGAIN` while the port has no GID, or knows no subnet manager; the device's error.
-    fn path_to_manager(&self) -> Result<PathRecord> {
-        let manager = self.device().infiniband_port(self.number)?.sm_lid;
+    fn path_to_manager(&self) -> Result<(Manager, PathRecord)> {
+        let lid = self.device().infiniband_port(self.number)?.sm_lid;
         // Not the source GID: that can be an alias, which the SA may not know any more.
         let own = self.device().gid(self.number, 0).ok_or(EAGAIN)?.gid();
-        if manager == 0 || own == Gid::ZERO {
+        if lid == 0 || own == Gid::ZERO {
             return Err(EAGAIN);
         }
+        let manager = self.known_paths.presence.lock().manager_at(lid);
         let mut wanted = PathRecord::new(PathKind::Infiniband);
         wanted.set_sgid(own);
-        wanted.set_dlid(manager);
-        Ok(wanted)
+        match manager.gid {
+            Some(gid) => wanted.set_dgid(gid),
+            None => wanted.set_dlid(lid),
+        }
+        Ok((manager, wanted))
     }
 
     /// Asks the SA for the path to the port of its subnet manager. Sleeps.
     fn ask_path_to_manager(self: &Arc<Self>, interface: &Interface) {
-        let Ok(wanted) = self.path_to_manager() else {
+        let Ok((manager, wanted)) = self.path_to_manager() else {
             return;
+        };
+        let named = match manager.gid {
+            Some(_) => Components::TO_GID,
+            None => Components::TO_LID,
         };
         let Some(number) = self.paths.lock().start_check() else {
             return;
@@ -163,11 +215,12 @@ impl Port {
         let check = Check {
             port: self.clone(),
             number,
+            lid: manager.lid,
         };
         let begun = KBox::new(check, GFP_KERNEL)
             .map_err(Error::from)
             .and_then(|check| {
-                let begun = self.sa.ask_path(wanted, Components::TO_LID, TIMEOUT, check);
+                let begun = self.sa.ask_path(wanted, named, TIMEOUT, check);
                 begun.map_err(|(error, _)| error)
             });
         match begun {
@@ -194,33 +247,66 @@ mod tests {
         }
     }
 
+    const NOW: u64 = 1_000_000;
+
     #[test]
-    fn only_answers_say_whether_there_is_an_administrator() {
+    fn answers_alone_say_whether_there_is_an_administrator() {
         let path = Answer::Path(PathRecord::new(PathKind::Infiniband));
         let mut presence = Presence::new();
-        assert!(presence.has_sa());
         for (answer, expected) in [
-            (Answer::Silence, true),
-            (Answer::None, false),
             (Answer::Silence, false),
             (path, true),
             (Answer::Silence, true),
             (Answer::None, false),
+            (Answer::Silence, false),
         ] {
-            presence.note_check(&answer);
-            assert_eq!(presence.has_sa(), expected);
+            presence.note_check(1, &answer, NOW);
+            assert_eq!(presence.has_sa(NOW), expected);
         }
-        presence.note_path();
-        assert!(presence.has_sa());
+        presence.note_path(NOW);
+        assert!(presence.has_sa(NOW));
+    }
+
+    #[test]
+    fn an_administrator_was_there_of_late_or_is_not_known() {
+        let mut presence = Presence::new();
+        presence.note_path(NOW);
+        for (after, has_sa, is_checked) in [
+            (0, true, false),
+            (CHECK_MS - 1, true, false),
+            (CHECK_MS, true, true),
+            (SEEN_MS - 1, true, true),
+            (SEEN_MS, false, true),
+        ] {
+            assert_eq!(presence.has_sa(NOW + after), has_sa);
+            assert_eq!(presence.take_check(NOW + after), is_checked);
+        }
     }
 
     #[test]
     fn checks_have_a_rate() {
-        let (mut presence, now) = (Presence::new(), 1_000_000);
-        assert!(presence.take_check(now));
-        assert!(!presence.take_check(now));
-        assert!(!presence.take_check(now + 999));
-        assert!(presence.take_check(now + 1000));
-        assert!(!presence.take_check(now + 1000));
+        let mut presence = Presence::new();
+        assert!(presence.take_check(NOW));
+        assert!(!presence.take_check(NOW));
+        assert!(!presence.take_check(NOW + 999));
+        assert!(presence.take_check(NOW + 1000));
+        assert!(!presence.take_check(NOW + 1000));
+    }
+
+    #[test]
+    fn the_manager_is_named_by_its_gid_once_that_is_known() {
+        let gid = Gid::from_bytes([7; 16]);
+        let mut path = PathRecord::new(PathKind::Infiniband);
+        path.set_dgid(gid);
+        let unknown = |lid| Manager { lid, gid: None };
+        let mut presence = Presence::new();
+        assert_eq!(presence.manager_at(1), unknown(1));
+        presence.note_check(1, &Answer::Path(path), NOW);
+        let gid = Some(gid);
+        assert_eq!(presence.manager_at(1), Manager { lid: 1, gid });
+        // Another one, and then one of which that is not true any more.
+        assert_eq!(presence.manager_at(2), unknown(2));
+        presence.note_check(1, &Answer::None, NOW);
+        assert_eq!(presence.manager_at(1), unknown(1));
     }
 }

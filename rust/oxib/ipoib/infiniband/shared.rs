@@ -127,7 +127,7 @@ pub(crate) struct PortPaths {
     /// Budgets of the sources that have this node search by asking it something.
     #[pin]
     sources: SpinLockBh<Sources>,
-    /// Whether there is an SA.
+    /// Knowledge of the SA.
     #[pin]
     pub(super) presence: SpinLockBh<Presence>,
 }
@@ -201,6 +201,12 @@ impl PortPaths {
         if let Ok(name) = CString::try_from(device.name().text()) {
             *self.name.lock() = name;
         }
+    }
+
+    /// Returns whether an SA gives paths now, as far as is known.
+    pub(super) fn has_sa(&self) -> bool {
+        let now = work::milliseconds();
+        self.presence.lock().has_sa(now)
     }
 
     /// Wants a path, for `waiter`.

@@ -34,15 +34,16 @@ const COMPONENTS: u64 = component(3) | component(12);
 pub(crate) struct Components(u64);
 
 impl Components {
-    /// The destination by its GID, and the P_Key.
-    const TO_GID: Self = Self(component(2) | component(13));
+    /// The destination by its GID, in any partition.
+    pub(crate) const TO_GID: Self = Self(component(2));
     /// The destination by its LID, in any partition.
     pub(crate) const TO_LID: Self = Self(component(4));
     /// The destination by its GID, the P_Key, and the traffic class, as the paths of a link have
     /// them.
-    pub(crate) const LINK: Self = Self(Self::TO_GID.0 | component(10));
+    pub(crate) const LINK: Self = Self(component(2) | component(10) | component(13));
     /// The destination by its GID, the P_Key, and both halves of the service ID.
-    pub(crate) const SERVICE: Self = Self(Self::TO_GID.0 | component(0) | component(1));
+    pub(crate) const SERVICE: Self =
+        Self(component(0) | component(1) | component(2) | component(13));
     /// The class of the quality of service.
     pub(crate) const QOS_CLASS: Self = Self(component(14));
 
@@ -300,6 +301,7 @@ mod tests {
         for (named, expected) in [
             (Components::LINK, &[2, 3, 10, 12, 13][..]),
             (Components::SERVICE, &[0, 1, 2, 3, 12, 13][..]),
+            (Components::TO_GID, &[2, 3, 12][..]),
             (Components::TO_LID, &[3, 4, 12][..]),
         ] {
             let expected = expected
