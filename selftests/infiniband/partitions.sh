@@ -105,7 +105,11 @@ test_first() {
 	check "it goes" at h1 ip link delete c1
 }
 
-# The subnet manager does not have it any more.
+# The subnet manager has it.
+is_in_subnet() { # host
+	at "$sm_host" saquery -N | grep -E "NodeDescription\.+ *$1\$"
+}
+
 is_out_of_subnet() { # host
 	local nodes
 	nodes=$(at "$sm_host" saquery -N) && ! grep -qE "NodeDescription\.+ *$1\$" <<<"$nodes"
@@ -117,6 +121,7 @@ test_gone() {
 	gid=$(port_field h1 gids/0)
 	check "h2 keeps h1 for a neighbour" at h2 ip neighbour change "$(v4_of h1)" dev ib0 nud permanent
 	check_equal "it knows the path" yes "$(knows_path h2 "$gid")"
+	check "the subnet manager has h1" eventually is_in_subnet h1
 	check "the cable of h1 is pulled" pull h1
 	check "the subnet manager sees that" eventually is_out_of_subnet h1
 	check "h2 is to register again" register_again h2
