@@ -381,13 +381,19 @@ read_groups() { # interface...
 		for interface in "$@"; do
 			mapfile -t <"/sys/kernel/debug/ipoib/$interface@h1_mcg"
 		done
+		# The tasks that go on after each round need a processor, too.
+		pause 0.01
 	done
+}
+
+both_are_down() { # two names
+	[ -z "$(ip -n h1 -brief link show dev "$1" up)$(ip -n h1 -brief link show dev "$2" up)" ]
 }
 
 # Children go up and down together with ib0. All of them then look at their groups, and each at its name.
 rename_children() { # two names, two others
 	ip -n h1 link set "$1" name "$3" && ip -n h1 link set "$2" name "$4" || return
-	ip -n h1 link set ib0 down && ip -n h1 link set ib0 up && eventually has_files "$3" "$4"
+	ip -n h1 link set ib0 down && eventually both_are_down "$3" "$4" && ip -n h1 link set ib0 up && eventually has_files "$3" "$4"
 }
 
 rename_to_and_fro() { # two names, two others
