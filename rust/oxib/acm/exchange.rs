@@ -288,7 +288,8 @@ impl Exchange {
         self.peers.lock().is_asked(&request.target)
     }
 
-    /// Returns why the last exchange with a peer failed, if it did.
+    /// Returns why the last exchange with a peer failed, or was called off, unless the peer has
+    /// answered.
     pub(crate) fn failure(&self, request: &Request) -> Option<Failure> {
         self.peers.lock().failure(&request.target)
     }

@@ -368,11 +368,14 @@ impl<P> Peers<P> {
             .is_some_and(|peer| matches!(peer.state, State::Asked { .. }))
     }
 
-    /// Returns why the last exchange with that peer failed, if it did.
+    /// Returns why the last exchange with that peer failed, or was called off, unless the peer has
+    /// answered.
     pub(super) fn failure(&self, address: &IpAddr) -> Option<Failure> {
-        match self.table.get(address)?.state {
-            State::Failed { why, .. } => Some(why),
-            State::Asked { .. } | State::Answered { .. } => None,
+        match self.table.get(address).map(|peer| &peer.state) {
+            Some(State::Answered { .. }) => None,
+            Some(State::Failed { why, .. }) => Some(*why),
+            // Peers that were never found are forgotten as the interface goes down.
+            Some(State::Asked { .. }) | None => Some(Failure::NotSent),
         }
     }
 
@@ -485,7 +488,7 @@ impl<P> Peers<P> {
             if matches!(peer.state, State::Asked { .. }) {
                 peer.state = State::Failed {
                     until: 0,
-                    why: Failure::Silent,
+                    why: Failure::NotSent,
                 };
             }
             cursor = current.move_next();

@@ -306,6 +306,8 @@ mod cases {
         let pending = begun(&mut peers, 1, Some(7), 0)?;
         let forgotten = peers.take_all();
         assert_eq!((forgotten.len(), peers.len()), (1, 0));
+        // Nobody has answered.
+        assert_eq!(peers.failure(&request(1).target), Some(Failure::NotSent));
         assert_eq!(peers.ended(&pending, qpn(5), 0), None);
         assert_eq!(peers.in_flight(), (0, 0));
         // Until it is opened again.
@@ -335,6 +337,7 @@ mod cases {
         peers.stale(FRESH_MS, &mut stale);
         assert_eq!(&*stale, &[(request(1), NEAR), (request(2), NEAR)]);
         assert!(!peers.is_asked(&request(2).target));
+        assert_eq!(peers.failure(&request(2).target), Some(Failure::NotSent));
         Ok(())
     }
 }
