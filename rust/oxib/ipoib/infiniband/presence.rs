@@ -60,6 +60,16 @@ struct Manager {
     gid: Option<Gid>,
 }
 
+impl Manager {
+    /// Returns whether `path` leads there.
+    fn is_end_of(&self, path: &PathRecord) -> bool {
+        match self.gid {
+            Some(gid) => path.dgid() == gid,
+            None => path.dlid() == u32::from(self.lid),
+        }
+    }
+}
+
 /// Knowledge of the SA, which all interfaces of a port share.
 pub(super) struct Presence {
     /// Time at which the SA gave a path last, in milliseconds; `None` at first, and since it gave
@@ -103,21 +113,25 @@ impl Presence {
         self.seen = Some(now);
     }
 
-    /// Notes the answer to a check at time `now` (milliseconds), which was for the path to the port
-    /// at `lid`. One that was not answered, or was called off, says nothing.
-    fn note_check(&mut self, lid: u16, answer: &Answer, now: u64) {
+    /// Notes the answer to a check at time `now` (milliseconds), which was for the path to `asked`.
+    /// One that was not answered, or with another path, or was called off, says nothing.
+    fn note_check(&mut self, asked: Manager, answer: &Answer, now: u64) {
         match answer {
-            Answer::Path(path) => {
+            Answer::Path(path) if asked.is_end_of(path) => {
                 self.seen = Some(now);
-                let gid = Some(path.dgid());
-                self.manager = Some(Manager { lid, gid });
+                let (lid, gid) = (asked.lid, path.dgid());
+                let is_port = !gid.is_zero() && !gid.is_multicast();
+                self.manager = is_port.then_some(Manager {
+                    lid,
+                    gid: Some(gid),
+                });
             }
             Answer::None => {
                 self.seen = None;
                 // Another port may have the LID by now.
                 self.manager = None;
             }
-            Answer::Silence => {}
+            Answer::Path(_) | Answer::Silence => {}
         }
     }
 }
@@ -126,16 +140,20 @@ impl Presence {
 struct Check {
     port: Arc<Port>,
     number: u64,
-    /// The LID of the subnet manager's port.
-    lid: u16,
+    /// What the path leads to.
+    asked: Manager,
 }
 
 impl Asker for Check {
     fn answered(self: KBox<Self>, answer: Answer) {
-        let Self { port, number, lid } = KBox::into_inner(self);
+        let Self {
+            port,
+            number,
+            asked,
+        } = KBox::into_inner(self);
         port.paths.lock().ended(number);
         let mut presence = port.known_paths.presence.lock();
-        presence.note_check(lid, &answer, work::milliseconds());
+        presence.note_check(asked, &answer, work::milliseconds());
     }
 }
 
@@ -215,7 +233,7 @@ impl Port {
         let check = Check {
             port: self.clone(),
             number,
-            lid: manager.lid,
+            asked: manager,
         };
         let begun = KBox::new(check, GFP_KERNEL)
             .map_err(Error::from)
@@ -249,18 +267,31 @@ mod tests {
 
     const NOW: u64 = 1_000_000;
 
+    fn at(lid: u16, gid: Option<Gid>) -> Manager {
+        Manager { lid, gid }
+    }
+
+    /// The path to a port.
+    fn to(lid: u16, gid: Gid) -> Answer {
+        let mut path = PathRecord::new(PathKind::Infiniband);
+        path.set_dlid(lid);
+        path.set_dgid(gid);
+        Answer::Path(path)
+    }
+
     #[test]
     fn answers_alone_say_whether_there_is_an_administrator() {
-        let path = Answer::Path(PathRecord::new(PathKind::Infiniband));
+        let gid = Gid::from_bytes([7; 16]);
         let mut presence = Presence::new();
         for (answer, expected) in [
             (Answer::Silence, false),
-            (path, true),
+            (to(2, gid), false),
+            (to(1, gid), true),
             (Answer::Silence, true),
             (Answer::None, false),
             (Answer::Silence, false),
         ] {
-            presence.note_check(1, &answer, NOW);
+            presence.note_check(at(1, None), &answer, NOW);
             assert_eq!(presence.has_sa(NOW), expected);
         }
         presence.note_path(NOW);
@@ -296,17 +327,24 @@ mod tests {
     #[test]
     fn the_manager_is_named_by_its_gid_once_that_is_known() {
         let gid = Gid::from_bytes([7; 16]);
-        let mut path = PathRecord::new(PathKind::Infiniband);
-        path.set_dgid(gid);
-        let unknown = |lid| Manager { lid, gid: None };
+        let known = at(1, Some(gid));
         let mut presence = Presence::new();
-        assert_eq!(presence.manager_at(1), unknown(1));
-        presence.note_check(1, &Answer::Path(path), NOW);
-        let gid = Some(gid);
-        assert_eq!(presence.manager_at(1), Manager { lid: 1, gid });
-        // Another one, and then one of which that is not true any more.
-        assert_eq!(presence.manager_at(2), unknown(2));
-        presence.note_check(1, &Answer::None, NOW);
-        assert_eq!(presence.manager_at(1), unknown(1));
+        for (asked, answer, expected) in [
+            (at(1, None), Answer::Silence, at(1, None)),
+            // Answers that name no port, or another one.
+            (at(1, None), to(1, Gid::ZERO), at(1, None)),
+            (at(1, None), to(1, Gid::from_bytes([0xff; 16])), at(1, None)),
+            (at(1, None), to(2, gid), at(1, None)),
+            (at(1, None), to(1, gid), known),
+            (known, Answer::Silence, known),
+            (known, to(1, Gid::from_bytes([8; 16])), known),
+            // It may be elsewhere by now.
+            (known, to(2, gid), known),
+            (known, Answer::None, at(1, None)),
+        ] {
+            presence.note_check(asked, &answer, NOW);
+            assert_eq!(presence.manager_at(1), expected);
+            assert_eq!(presence.manager_at(2), at(2, None));
+        }
     }
 }
