@@ -402,6 +402,17 @@ rename_to_and_fro() { # two names, two others
 	done
 }
 
+has_groups_in() { # name, P_Key
+	grep -qi "GID: ff12:401b:$2:" "/sys/kernel/debug/ipoib/$1@h1_mcg"
+}
+
+# The files of each still have the name that the other is to have.
+swap_names() { # two names, the P_Keys of those who have them then
+	ip -n h1 link set "$1" name between && ip -n h1 link set "$2" name "$1" && ip -n h1 link set between name "$2" || return
+	ip -n h1 link set ib0 down && eventually both_are_down "$1" "$2" && ip -n h1 link set ib0 up || return
+	eventually has_groups_in "$1" "$3" && eventually has_groups_in "$2" "$4"
+}
+
 # Who takes away the files of an old name waits for their readers, those wait for the RTNL, and that may be held for the other
 # child, which is to have files in the same directory.
 test_renaming() {
@@ -417,6 +428,8 @@ test_renaming() {
 	for name in azure crimson; do
 		check "h1: there are no files for $name" eventually refused has_files "$name"
 	done
+	check "h1: they swap their names, and each has its own files" swap_names blue red ffff 8001
+	check "h1: they swap them again" swap_names blue red 8001 ffff
 	check "h1: the other child goes" at h1 ip link delete red
 	check "h1: ib0 has carrier again" interfaces_up h1
 	check "h1: blue has carrier" eventually carrier_at h1 blue

@@ -2,16 +2,21 @@
 
 //! Files of an interface in `/sys/kernel/debug/ipoib/`: `<name>_mcg`, its groups, and
 //! `<name>_path`, its destinations. An interface in another network namespace than the first has
-//! its RDMA device in the names, too (`ib0@mlx5_1_mcg`): names are unique in a namespace alone.
+//! its RDMA device in the names, too (`ib0@mlx5_1_mcg`): names are unique in a namespace alone. An
+//! interface whose name another one's files still have gets its own when those have gone.
 
 use kernel::{
     debugfs::{
         Dir,
         File, //
     },
+    new_mutex,
     prelude::*,
     str::CString,
-    sync::Arc, //
+    sync::{
+        Arc,
+        Mutex, //
+    }, //
 };
 
 use super::{
@@ -26,7 +31,10 @@ use crate::{
             Rtnl, //
         }, //
     },
-    rdma::ah::AddressHandle,
+    rdma::{
+        self,
+        ah::AddressHandle, //
+    },
     wire::gid::Gid, //
 };
 
@@ -34,24 +42,39 @@ use crate::{
 const BATCH: usize = 64;
 
 /// The directory, while the module is loaded.
-static DIRECTORY: rtnl::Locked<Option<Dir>> = rtnl::Locked::new(None);
+static DIRECTORY: rtnl::Locked<Option<Arc<Shared>>> = rtnl::Locked::new(None);
+
+/// What all interfaces' files share.
+#[pin_data]
+struct Shared {
+    directory: Dir,
+    /// Names that files have.
+    #[pin]
+    names: Mutex<KVec<Arc<CString>>>,
+}
 
 /// The directory, as a part of the module. Dropping it removes it.
 pub(super) struct Directory;
 
 impl Directory {
-    /// Creates the directory, to which [`Files`] are added.
+    /// Creates the directory, to which [`Files`] are added. Without memory there is none.
     pub(super) fn new() -> Self {
-        let directory = Dir::new(c"ipoib");
-        *DIRECTORY.get(&mut rtnl::lock()) = Some(directory);
+        let shared = Arc::pin_init(
+            pin_init!(Shared {
+                directory: Dir::new(c"ipoib"),
+                names <- new_mutex!(KVec::new(), "oxib_file_names"),
+            }),
+            GFP_KERNEL,
+        );
+        *DIRECTORY.get(&mut rtnl::lock()) = shared.ok();
         Self
     }
 }
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        let directory = DIRECTORY.get(&mut rtnl::lock()).take();
-        drop(directory);
+        let shared = DIRECTORY.get(&mut rtnl::lock()).take();
+        drop(shared);
     }
 }
 
@@ -61,57 +84,102 @@ pub(super) struct Files {
     wanted: Wanted,
     _groups: Pin<KBox<File<Arc<Interface>>>>,
     _paths: Pin<KBox<File<Arc<Interface>>>>,
+    /// Dropped after the files, which have it.
+    _name: Taken,
 }
 
 /// What the names of an interface's files are made of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Wanted {
     name: Name,
-    in_first_namespace: bool,
+    /// The RDMA device's, in another namespace than the first.
+    rdma: Option<rdma::device::Name>,
+}
+
+impl Wanted {
+    /// Returns the name of the file about `what`.
+    fn file(&self, what: &str) -> Result<CString> {
+        let name = self.name;
+        match &self.rdma {
+            None => CString::try_from_fmt(fmt!("{name}_{what}")),
+            Some(rdma) => CString::try_from_fmt(fmt!("{name}@{}_{what}", rdma.text())),
+        }
+    }
+}
+
+/// A file's name, which no other interface's has meanwhile.
+struct Taken {
+    shared: Arc<Shared>,
+    name: Arc<CString>,
+}
+
+impl Taken {
+    /// Takes a name.
+    ///
+    /// # Errors
+    ///
+    /// `EEXIST` if a file has it; `ENOMEM`.
+    fn new(shared: &Arc<Shared>, name: CString) -> Result<Self> {
+        let name = Arc::new(name, GFP_KERNEL)?;
+        let mut names = shared.names.lock();
+        if names
+            .iter()
+            .any(|taken| taken.to_bytes() == name.to_bytes())
+        {
+            return Err(EEXIST);
+        }
+        names.push(name.clone(), GFP_KERNEL)?;
+        Ok(Self {
+            shared: shared.clone(),
+            name,
+        })
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let mut names = self.shared.names.lock();
+        names.retain(|name| !Arc::ptr_eq(name, &self.name));
+    }
 }
 
 /// Files that are still to be made.
 pub(super) struct Missing {
     wanted: Wanted,
-    directory: Dir,
+    shared: Arc<Shared>,
 }
 
 impl Interface {
     /// Returns what files are to be made: none if they are there, with the name of now.
     pub(super) fn missing_files(&self, rtnl: &mut Rtnl) -> Option<Missing> {
+        let is_in_first = self.device().is_in_first_namespace(rtnl);
         let wanted = Wanted {
             name: self.device().name(),
-            in_first_namespace: self.device().is_in_first_namespace(rtnl),
+            rdma: (!is_in_first).then(|| self.link().rdma().name()),
         };
         let is_made = |files: &Files| files.wanted == wanted;
         if self.files.lock().as_ref().is_some_and(is_made) {
             return None;
         }
-        let directory = DIRECTORY.get(rtnl).clone()?;
-        Some(Missing { wanted, directory })
+        let shared = DIRECTORY.get(rtnl).clone()?;
+        Some(Missing { wanted, shared })
     }
 
     /// Makes files in place of those with another name. Sleeps; called without the RTNL, and by
     /// one task at a time.
     pub(super) fn make_files(self: &Arc<Self>, missing: &Missing) {
-        // Without memory there are none: they are not needed for anything.
+        // Without memory, or while another interface's have the name, there are none: they are not
+        // needed for anything, and are made when the interface is looked after again.
         let made = self.new_files(missing).ok();
         let old = core::mem::replace(&mut *self.files.lock(), made);
         drop(old);
     }
 
     fn new_files(self: &Arc<Self>, missing: &Missing) -> Result<Files> {
-        let Missing { wanted, directory } = missing;
-        let name = wanted.name;
-        let rdma = self.link().rdma().name();
-        let file = |of: &str| {
-            if wanted.in_first_namespace {
-                CString::try_from_fmt(fmt!("{name}_{of}"))
-            } else {
-                CString::try_from_fmt(fmt!("{name}@{}_{of}", rdma.text()))
-            }
-        };
-        let (groups, paths) = (file("mcg")?, file("path")?);
+        let Missing { wanted, shared } = missing;
+        let (groups, paths) = (wanted.file("mcg")?, wanted.file("path")?);
+        let directory = &shared.directory;
+        let name = Taken::new(shared, wanted.file("mcg")?)?;
         let groups = directory.read_callback_file(&groups, self.clone(), &show_groups);
         let groups = KBox::pin_init(groups, GFP_KERNEL)?;
         let paths = directory.read_callback_file(&paths, self.clone(), &show_paths);
@@ -120,6 +188,7 @@ impl Interface {
             wanted: *wanted,
             _groups: groups,
             _paths: paths,
+            _name: name,
         })
     }
 

@@ -189,6 +189,7 @@ impl Device {
 }
 
 /// The name of an RDMA device, with zeros behind it.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Name([u8; Name::LEN]);
 
 impl Name {
