@@ -44,7 +44,7 @@ const BATCH: usize = 64;
 /// The directory, while the module is loaded.
 static DIRECTORY: rtnl::Locked<Option<Arc<Shared>>> = rtnl::Locked::new(None);
 
-/// What all interfaces' files share.
+/// Parts that all interfaces' files share.
 #[pin_data]
 struct Shared {
     directory: Dir,
@@ -88,7 +88,7 @@ pub(super) struct Files {
     _name: Taken,
 }
 
-/// What the names of an interface's files are made of.
+/// Parts of the names of an interface's files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Wanted {
     name: Name,

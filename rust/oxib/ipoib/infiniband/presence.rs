@@ -140,7 +140,7 @@ impl Presence {
 struct Check {
     port: Arc<Port>,
     number: u64,
-    /// What the path leads to.
+    /// Port to which the path leads.
     asked: Manager,
 }
 
